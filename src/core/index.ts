@@ -1,0 +1,5 @@
+export * as AgentLauncher from "./AgentLauncher.ts"
+export * as Failure from "./Failure.ts"
+export * as Storage from "./Storage.ts"
+export * as Usage from "./Usage.ts"
+export * as Workspace from "./Workspace.ts"
