@@ -7,7 +7,7 @@ import { root, run } from "./command.ts"
 import type { Checked } from "./step.ts"
 
 /** What vitest wrote about its last run. */
-export const resultsFile = join(root, ".gate/tests.json")
+const resultsFile = join(root, ".gate/tests.json")
 
 interface Results {
   readonly numPassedTests: number
