@@ -4,8 +4,11 @@
 import { spawn } from "node:child_process"
 import { delimiter, join } from "node:path"
 
-/** The folder of the package. */
-export const root = join(import.meta.dirname, "../..")
+/** The folder of the package: npm runs scripts there. */
+export const root = process.cwd()
+
+/** Longer than any of them takes on a slow machine: a command that hangs ends as a failure that says so. */
+const limitMinutes = 20
 
 /** What a command printed, and how it ended. */
 export interface Ended {
@@ -36,7 +39,12 @@ export const attempt = (
   { cwd = root }: { readonly cwd?: string } = {}
 ): Promise<Ended> =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env: environment, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(command, args, {
+      cwd,
+      env: environment,
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: limitMinutes * 60_000
+    })
     let stdout = ""
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -47,7 +55,10 @@ export const attempt = (
       output += text
     })
     child.on("error", reject)
-    child.on("close", (code) => resolve({ ok: code === 0, stdout, output }))
+    child.on("close", (code, signal) => {
+      const stopped = signal === null ? "" : `\nended by ${signal}; the limit is ${limitMinutes} minutes`
+      resolve({ ok: code === 0, stdout, output: output + stopped })
+    })
   })
 
 /** Runs a command that has to succeed. */

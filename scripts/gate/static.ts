@@ -77,7 +77,7 @@ export const effect = async (): Promise<Checked> => {
 }
 
 export const unused = async (): Promise<Checked> => {
-  const reporter = "./scripts/gate/knipCount.ts"
+  const reporter = join(import.meta.dirname, "knipCount.ts")
   const { output } = await run("knip", ["--no-progress", "--reporter", "symbols", "--reporter", reporter])
   return { count: countIn(output, /looked at (\d+) files/), of: "files" }
 }
