@@ -49,16 +49,23 @@ const breaches: ReadonlyArray<Breach> = [
     source: 'export { TestConsole } from "effect/testing"'
   },
   { name: "TestClock", layers: ["core"], guards: ["oxlint"], source: 'export { TestClock } from "effect/testing"' },
-  { name: "the node layer", layers: pure, guards: both, source: 'export { there } from "../node/there.ts"' },
+  { name: "the node layer", layers: pure, guards: both, source: 'export { there } from "../node/index.ts"' },
   {
     name: "the testing layer",
     layers: ["core", "node"],
     guards: both,
-    source: 'export { there } from "../testing/there.ts"'
+    source: 'export { there } from "../testing/index.ts"'
   },
   {
-    name: "its own package",
-    layers: ["core", "node"],
+    name: "files of the core",
+    layers: ["node", "testing"],
+    guards: ["oxlint"],
+    source: 'export { there } from "../core/index.ts"'
+  },
+  { name: "the core by name", layers: ["core"], guards: ["oxlint"], source: 'export { there } from "shiftboss"' },
+  {
+    name: "the testing kit by name",
+    layers: ["core", "node", "testing"],
     guards: ["oxlint"],
     source: 'export * from "shiftboss/testing"'
   },
@@ -79,8 +86,8 @@ const breaches: ReadonlyArray<Breach> = [
 
 const allowed: Record<Layer, string> = {
   core: 'import { Clock, Effect } from "effect"\nexport const now = Effect.map(Clock.currentTimeMillis, (it) => it)',
-  testing: 'export { TestClock } from "effect/testing"\nexport { there } from "../core/there.ts"',
-  node: 'export { readFileSync } from "node:fs"\nexport { there } from "../core/there.ts"\nexport * from "@effect/platform-node"'
+  testing: 'export { TestClock } from "effect/testing"\nexport { there } from "shiftboss"',
+  node: 'export { readFileSync } from "node:fs"\nexport { there } from "shiftboss"\nexport * from "@effect/platform-node"'
 }
 
 // -----------------------------------------------------------------------------
@@ -119,7 +126,7 @@ const askIn = (
   }
 }
 
-const neighbours = layers.map((layer) => ({ file: `src/${layer}/there.ts`, source: "export const there = 1" }))
+const neighbours = layers.map((layer) => ({ file: `src/${layer}/index.ts`, source: "export const there = 1" }))
 
 const oxlint = ["oxlint/bin/oxlint", "-f", "unix", "src"]
 const tsc = "typescript/bin/tsc"
