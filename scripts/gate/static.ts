@@ -54,7 +54,16 @@ const installTsgo = async (): Promise<string> => {
   const installed = existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).version : undefined
   if (installed !== tsgo.version) {
     mkdirSync(tsgo.folder, { recursive: true })
-    await run("npm", ["install", "--no-package-lock", "--prefix", tsgo.folder, `@effect/tsgo@${tsgo.version}`])
+    await run("npm", [
+      "install",
+      "--no-package-lock",
+      "--prefer-offline",
+      "--no-audit",
+      "--no-fund",
+      "--prefix",
+      tsgo.folder,
+      `@effect/tsgo@${tsgo.version}`
+    ])
   }
   return join(tsgo.folder, "node_modules/.bin/effect-tsgo")
 }
