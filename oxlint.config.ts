@@ -10,20 +10,17 @@ import { defineConfig, type OxlintConfig } from "oxlint"
 const effectSource = join(dirname(fileURLToPath(import.meta.resolve("effect/package.json"))), "src")
 
 /** Whether the header of a module of `effect` promises that it stays as it is within a major version. */
-const isStable = (folder: string, file: string) =>
-  readFileSync(join(folder, file), "utf8").split("*/", 1)[0]?.includes("@stability stable") === true
+const isStable = (file: string) =>
+  readFileSync(join(effectSource, file), "utf8").split("*/", 1)[0]?.includes("@stability stable") === true
 
 /** Read from the installed `effect`, so that an upgrade cannot leave the list behind. */
-const unstableModules = (folder: string) =>
-  readdirSync(folder)
-    .filter((file) => file.endsWith(".ts") && file !== "index.ts" && !isStable(folder, file))
-    .map((file) => file.slice(0, -".ts".length))
-
-const unstable = (name: string, folder: string) => ({
-  name,
-  importNames: unstableModules(folder),
+const unstable = {
+  name: "effect",
+  importNames: readdirSync(effectSource)
+    .filter((file) => file.endsWith(".ts") && file !== "index.ts" && !isStable(file))
+    .map((file) => file.slice(0, -".ts".length)),
   message: "Only Effect modules marked stable: the others may change in any minor version."
-})
+}
 
 const ambient =
   "Date performance crypto console process fetch require Buffer navigator globalThis global self window " +
@@ -107,7 +104,7 @@ export default defineConfig({
         "eslint/no-restricted-imports": [
           "error",
           {
-            paths: [unstable("effect", effectSource)],
+            paths: [unstable],
             patterns: [
               ...platform,
               forbid(["shiftboss", "shiftboss/**"], "Inside the core import the module itself."),
@@ -124,11 +121,15 @@ export default defineConfig({
         "eslint/no-restricted-imports": [
           "error",
           {
-            paths: [unstable("effect", effectSource), unstable("effect/testing", join(effectSource, "testing"))],
+            paths: [unstable],
             patterns: [
               ...platform,
               ...aboveCore,
-              forbid(["effect/**", "!effect/testing"], 'Import stable modules from "effect".'),
+              // The index of `effect/testing` loads node:assert.
+              forbid(
+                ["effect/**", "!effect/testing/", "!effect/testing/TestClock"],
+                'Import stable modules from "effect", and the clock from "effect/testing/TestClock".'
+              ),
               forbid(["**/node/**", "**/sql/**", "**/cluster/**"], "The testing kit knows the core only.")
             ]
           }

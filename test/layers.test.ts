@@ -46,9 +46,20 @@ const breaches: ReadonlyArray<Breach> = [
     name: "TestConsole",
     layers: ["testing"],
     guards: ["oxlint"],
-    source: 'export { TestConsole } from "effect/testing"'
+    source: 'export * from "effect/testing/TestConsole"'
   },
-  { name: "TestClock", layers: ["core"], guards: ["oxlint"], source: 'export { TestClock } from "effect/testing"' },
+  {
+    name: "the index of testing",
+    layers: pure,
+    guards: ["oxlint"],
+    source: 'export { TestClock } from "effect/testing"'
+  },
+  {
+    name: "TestClock",
+    layers: ["core"],
+    guards: ["oxlint"],
+    source: 'export { make } from "effect/testing/TestClock"'
+  },
   { name: "the node layer", layers: pure, guards: both, source: 'export { there } from "../node/index.ts"' },
   {
     name: "the testing layer",
@@ -86,7 +97,7 @@ const breaches: ReadonlyArray<Breach> = [
 
 const allowed: Record<Layer, string> = {
   core: 'import { Clock, Effect } from "effect"\nexport const now = Effect.map(Clock.currentTimeMillis, (it) => it)',
-  testing: 'export { TestClock } from "effect/testing"\nexport { there } from "shiftboss"',
+  testing: 'export { make } from "effect/testing/TestClock"\nexport { there } from "shiftboss"',
   node: 'export { readFileSync } from "node:fs"\nexport { there } from "shiftboss"\nexport * from "@effect/platform-node"'
 }
 
