@@ -11,13 +11,13 @@ export type WriteError = StorageError | LogFenced
 interface Commit {
   readonly events: ReadonlyArray<DispatcherEvent>
   /** Runs in the same instant as the events begin to count, so that nobody sees the one without the other. */
-  readonly then: (() => void) | undefined
+  readonly onCounted: (() => void) | undefined
   readonly done: Deferred.Deferred<void, WriteError>
 }
 
 export interface Journal {
   /** Cannot be interrupted: when it ends, the events count, or the run is broken. Those of one call go in whole or not at all. */
-  readonly commit: (events: ReadonlyArray<DispatcherEvent>, then?: () => void) => Effect.Effect<void, WriteError>
+  readonly commit: (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) => Effect.Effect<void, WriteError>
   /** The storage has not yet answered a commit. */
   readonly writing: () => boolean
   /** Succeeds when nothing is being written. */
@@ -40,7 +40,7 @@ export const make = (
   const count = (commit: Commit) => {
     let { cursor } = state
     for (const event of commit.events) evolve(state, event)
-    commit.then?.()
+    commit.onCounted?.()
     for (const event of commit.events) options.counted(event, ++cursor)
     Deferred.doneUnsafe(commit.done, Effect.void)
   }
@@ -68,12 +68,12 @@ export const make = (
     Deferred.doneUnsafe(done, Effect.void)
   })
 
-  const commit = (events: ReadonlyArray<DispatcherEvent>, then?: () => void) =>
+  const commit = (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) =>
     Effect.uninterruptible(
       Effect.suspend(() => {
         if (failed !== undefined) return Effect.fail(failed)
         const done = Deferred.makeUnsafe<void, WriteError>()
-        queue.push({ events, then, done })
+        queue.push({ events, onCounted, done })
         if (writer !== undefined) return Deferred.await(done)
         writer = Deferred.makeUnsafe<void>()
         return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))

@@ -8,7 +8,7 @@ import { evolve, initial, type State } from "./state.ts"
 
 const format = { entry: DispatcherEvent, version }
 
-export const open = (storage: Storage["Service"], log: string) =>
+const open = (storage: Storage["Service"], log: string) =>
   Effect.map(storage.open(log), (opened) => typed(opened, format))
 
 export const read = (storage: Storage["Service"], log: string) => decoded(log, storage.read(log), format)

@@ -1,7 +1,7 @@
 /**
  * What a dispatcher tells Effect's metrics.
  */
-import { Effect, Metric } from "effect"
+import { type Effect, Metric } from "effect"
 
 const cases = Metric.counter("shiftboss_cases", {
   description: "Cases that left their seat, by how.",

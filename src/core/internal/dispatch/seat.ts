@@ -42,6 +42,17 @@ type StepArguments = readonly [
   Effect.Effect<unknown, unknown, unknown>
 ]
 
+const encodeRequest = (run: Run, occupant: Occupant, name: string, request: unknown) =>
+  run.workload.improve === undefined
+    ? misuse(occupant, `the park "${name}" can never be answered`, "give the workload `improve`")
+    : Effect.catchCause(run.workload.improve.request.encode(request), (cause) =>
+        misuse(
+          occupant,
+          `the request of the park "${name}" does not fit its schema: ${said(cause)}`,
+          "send one that does"
+        )
+      )
+
 export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
   const { state } = run
   const guarded = operations(occupant)
@@ -76,16 +87,7 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
       Effect.gen(function* () {
         const applied = record()?.wakes?.get(name)
         if (applied !== undefined) return applied
-        if (run.workload.improve === undefined) {
-          return yield* misuse(occupant, `the park "${name}" can never be answered`, "give the workload `improve`")
-        }
-        const payload = yield* Effect.catchCause(run.workload.improve.request.encode(request), (cause) =>
-          misuse(
-            occupant,
-            `the request of the park "${name}" does not fit its schema: ${said(cause)}`,
-            "send one that does"
-          )
-        )
+        const payload = yield* encodeRequest(run, occupant, name, request)
         return yield* takeBack({ _tag: "Parked", name, payload })
       })
     )
