@@ -1,0 +1,66 @@
+/**
+ * CRC-32 (IEEE 802.3, as in zlib and gzip) of a text's UTF-8 bytes, taken without encoding it first: core has no
+ * TextEncoder, and a copy of every line would cost more than the sum itself.
+ */
+
+const table = (() => {
+  const table = new Int32Array(4 * 256)
+  for (let byte = 0; byte < 256; byte++) {
+    let crc = byte
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+    table[byte] = crc
+  }
+  for (let byte = 0; byte < 256; byte++) {
+    let crc = table[byte]!
+    for (let slice = 1; slice < 4; slice++) {
+      crc = table[crc & 255]! ^ (crc >>> 8)
+      table[slice * 256 + byte] = crc
+    }
+  }
+  return table
+})()
+
+const add = (crc: number, byte: number): number => table[(crc ^ byte) & 255]! ^ (crc >>> 8)
+
+const addCodePoint = (crc: number, code: number): number => {
+  if (code < 0x80) return add(crc, code)
+  if (code < 0x800) return add(add(crc, 0xc0 | (code >> 6)), 0x80 | (code & 63))
+  if (code < 0x10000) {
+    return add(add(add(crc, 0xe0 | (code >> 12)), 0x80 | ((code >> 6) & 63)), 0x80 | (code & 63))
+  }
+  const three = add(add(add(crc, 0xf0 | (code >> 18)), 0x80 | ((code >> 12) & 63)), 0x80 | ((code >> 6) & 63))
+  return add(three, 0x80 | (code & 63))
+}
+
+const isSurrogate = (code: number) => code >= 0xd800 && code <= 0xdfff
+
+/** The sum of `text` from the character `from` on, as an unsigned 32-bit number. A lone surrogate counts as U+FFFD. */
+export const crc32 = (text: string, from: number): number => {
+  const end = text.length
+  let crc = -1
+  let at = from
+  while (at < end) {
+    // Four at a time while the text is ASCII, as nearly every line is ("slicing by 4").
+    while (at + 4 <= end) {
+      const [a, b, c, d] = [
+        text.charCodeAt(at),
+        text.charCodeAt(at + 1),
+        text.charCodeAt(at + 2),
+        text.charCodeAt(at + 3)
+      ]
+      if ((a | b | c | d) > 127) break
+      crc ^= a | (b << 8) | (c << 16) | (d << 24)
+      crc =
+        table[768 + (crc & 255)]! ^
+        table[512 + ((crc >>> 8) & 255)]! ^
+        table[256 + ((crc >>> 16) & 255)]! ^
+        table[crc >>> 24]!
+      at += 4
+    }
+    if (at >= end) break
+    const code = text.codePointAt(at)!
+    crc = addCodePoint(crc, isSurrogate(code) ? 0xfffd : code)
+    at += code > 0xffff ? 2 : 1
+  }
+  return ~crc >>> 0
+}
