@@ -40,6 +40,9 @@ export const logOf = (name: string): { readonly log: string | undefined } | unde
 
 /** Makes the folder, or takes the rights of others to it away. */
 export const prepare = async ({ disk, path }: Folder): Promise<void> => {
+  if (process.platform === "win32") {
+    throw new FolderError("logs in files are not supported on Windows", "Use Linux or macOS, or another storage")
+  }
   await disk.makeDirectory(path)
   const mode = await disk.modeOf(path)
   if ((mode & 0o777) === 0o700) return

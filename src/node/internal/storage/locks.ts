@@ -28,6 +28,10 @@ interface Content {
   readonly haunted: boolean
 }
 
+const opening = `{"haunted":`
+const hauntedAt = opening.length
+const toText = ({ holder, haunted }: Content) => `${opening}${haunted ? 1 : 0},"holder":${JSON.stringify(holder)}}`
+
 const lockPath = (folder: Folder, log: string, epoch: number) => join(folder.path, `${toFileName(log)}.${epoch}.lock`)
 
 const lockFiles = async (folder: Folder, log: string) => {
@@ -46,7 +50,7 @@ const parseContent = (text: string): Content => {
   try {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === "object" && parsed !== null && "holder" in parsed && typeof parsed.holder === "string") {
-      return { holder: parsed.holder, haunted: !("haunted" in parsed) || parsed.haunted !== false }
+      return { holder: parsed.holder, haunted: !("haunted" in parsed) || parsed.haunted !== 0 }
     }
   } catch {
     // Empty or half-written by something else than this library; nobody can say whose it is.
@@ -67,26 +71,29 @@ const readLock = async ({ disk, path }: Folder, { name, epoch }: LockFile) => {
 const isSame = (lock: Storage.Lock, other: Storage.Lock) =>
   lock.epoch === other.epoch && lock.holder === other.holder && lock.renewedAt === other.renewedAt
 
+const writeLock = async ({ disk }: Folder, path: string, content: Content, now: number): Promise<void> => {
+  const file = await disk.open(path, "wx", 0o600)
+  try {
+    await writeAll(file, Buffer.from(toText(content)), 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await disk.setModifiedAt(path, now)
+}
+
 /** Links a complete lock file into place. False when another one was first. */
 const create = async (folder: Folder, path: string, content: Content, now: number): Promise<boolean> => {
-  const { disk } = folder
   const temporary = join(folder.path, `.${randomUUID()}.lock.tmp`)
-  const file = await disk.open(temporary, "wx", 0o600)
   try {
-    try {
-      await writeAll(file, Buffer.from(JSON.stringify(content)), 0)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await disk.setModifiedAt(temporary, now)
-    await disk.link(temporary, path)
+    await writeLock(folder, temporary, content, now)
+    await folder.disk.link(temporary, path)
     return true
   } catch (error) {
     if (hasCode(error, "EEXIST")) return false
     throw error
   } finally {
-    await unlessAbsent(disk.remove(temporary))
+    await unlessAbsent(folder.disk.remove(temporary))
   }
 }
 
@@ -153,4 +160,20 @@ export const free = async (folder: Folder, log: string, epoch: number): Promise<
   const path = lockPath(folder, log, epoch)
   await unlessAbsent(folder.disk.rename(path, path.replace(/\.lock$/, ".free")))
   await syncFolder(folder)
+}
+
+/**
+ * Says in the lock that the log was copied away from former holders. One byte in place: a lock that was lost meanwhile
+ * must not come back, as it would by a rename.
+ */
+export const layToRest = async (folder: Folder, log: string, epoch: number, now: number): Promise<void> => {
+  const path = lockPath(folder, log, epoch)
+  const file = await folder.disk.open(path, "r+")
+  try {
+    await writeAll(file, Buffer.from("0"), hauntedAt)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await folder.disk.setModifiedAt(path, now)
 }
