@@ -1,1 +1,1 @@
-export {}
+export { storageConformance } from "./StorageConformance.ts"

@@ -124,10 +124,10 @@ export const hold = Effect.fnUntraced(function* (
   store: Store,
   operation: Operation,
   log: string,
-  settle: (hold: Hold) => Effect.Effect<void>
+  settle: Effect.Effect<void>
 ): Effect.fn.Return<Hold, StorageError | LogHeld, Scope.Scope> {
   const scope = yield* Effect.scope
-  const giveUp = (hold: Hold) => Effect.andThen(settle(hold), release(store, log, hold))
+  const giveUp = (hold: Hold) => Effect.andThen(settle, release(store, log, hold))
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const acquiring = yield* Effect.forkDetach(acquire(store, operation, log))

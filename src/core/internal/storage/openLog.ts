@@ -64,7 +64,7 @@ export const readLog = (store: Store, log: string): Stream.Stream<Json, ReadingE
 export const removeLog = (store: Store, log: string): Effect.Effect<void, StorageError | LogHeld> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { epoch } = yield* hold(store, "remove", log, () => Effect.void)
+      const { epoch } = yield* hold(store, "remove", log, Effect.void)
       const removed = yield* guarded(store, "remove", log)(store.encoded.remove(log, epoch))
       if (!removed) return yield* fail(store, "remove", log, new Error("another holder took it in the meantime"))
     })
@@ -81,7 +81,12 @@ export const openLog = Effect.fnUntraced(function* (
   log: string
 ): Effect.fn.Return<Log<Json>, OpenError, Scope.Scope> {
   let writer: Writer | undefined
-  const held = yield* hold(store, "open", log, () => writer?.close ?? Effect.void)
+  const held = yield* hold(
+    store,
+    "open",
+    log,
+    Effect.suspend(() => writer?.close ?? Effect.void)
+  )
   writer = new Writer(store, log, held)
   const ledger = yield* locate(store, log, writer)
   if (ledger.epoch >= held.epoch) yield* raise(store, log, held, ledger.epoch)
