@@ -2,7 +2,7 @@
  * The port for records that outlive the process: named, exclusive, fenced, append-only logs of JSON entries.
  */
 import { Context, type Duration, Effect, Layer, Schema, type Scope, type Stream } from "effect"
-import { makeMemory, memoryOptions } from "./internal/storage/memory.ts"
+import { memoryEncoded, memoryOptions } from "./internal/storage/memory.ts"
 import { listLogs, openLog, readLog, removeLog } from "./internal/storage/openLog.ts"
 import { makeStore } from "./internal/storage/store.ts"
 import { typedLog } from "./internal/storage/typed.ts"
@@ -52,10 +52,12 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
   cause: Schema.Defect()
 }) {
   override get message(): string {
-    const cause = this.cause instanceof Error ? this.cause.message : String(this.cause)
-    return `could not ${this.operation} the log "${this.log}": ${cause}. ${this.remedy}`
+    return `could not ${this.operation} the log "${this.log}": ${describe(this.cause)}. ${this.remedy}`
   }
 }
+
+const describe = (cause: unknown): string =>
+  cause instanceof Error ? cause.message : typeof cause === "string" ? cause : JSON.stringify(cause)
 
 /** Another holder has the log. Worth retrying when it is gone. */
 export class LogHeld extends Schema.TaggedError<LogHeld>()("LogHeld", {
@@ -256,6 +258,9 @@ export const fromEncoded = (encoded: Encoded, options: EncodedOptions = {}): Sto
     remove: Effect.fn("Storage.remove")((log: string) => removeLog(store, log))
   })
 }
+
+/** The seam over this process's memory: what `layerMemory` is made of, and what tests put faults into. */
+export const makeMemory: () => Encoded = () => memoryEncoded()
 
 /** What entries are, in this version of the program and in those before it. */
 export interface EntryVersions<A, I> {

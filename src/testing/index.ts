@@ -1,1 +1,2 @@
+export * as FaultyStorage from "./FaultyStorage.ts"
 export { storageConformance } from "./StorageConformance.ts"

@@ -2,7 +2,6 @@ import { describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Storage } from "shiftboss"
 import { storageConformance } from "shiftboss/testing"
-import { makeMemory } from "../../src/core/internal/storage/memory.ts"
 
 const storage = Effect.map(Layer.build(Layer.fresh(Storage.layerMemory)), Context.get(Storage.Storage))
 
@@ -11,5 +10,5 @@ describe("layerMemory", () => {
 })
 
 describe("the seam in memory", () => {
-  for (const { name, run } of storageConformance({ encoded: Effect.sync(makeMemory) })) it.effect(name, () => run)
+  for (const { name, run } of storageConformance({ encoded: Effect.sync(Storage.makeMemory) })) it.effect(name, () => run)
 })

@@ -37,8 +37,8 @@ const judge = Effect.fnUntraced(function* (store: Store, lock: Lock, now: number
   const record = decodeHolder(lock.holder)
   if (Option.isSome(record)) {
     const { id } = record.value
-    // An acquisition of ours whose answer was lost: nobody in this process works with it.
-    if (store.isOwn(id) && !store.live.has(id)) return "proven dead"
+    // One of ours that is not live is an acquisition whose answer was lost: nobody in this process works with it.
+    if (store.isOwn(id)) return store.live.has(id) ? "alive" : "proven dead"
     const alive = yield* store.alive(record.value)
     if (alive !== undefined) return alive ? "alive" : "proven dead"
   }

@@ -15,7 +15,7 @@ const nothing: Stored = { lines: [], epoch: 0, lock: undefined }
 const isSame = (lock: Lock, other: Lock) =>
   lock.epoch === other.epoch && lock.holder === other.holder && lock.renewedAt === other.renewedAt
 
-export const makeMemory = (): Encoded => {
+export const memoryEncoded = (): Encoded => {
   const logs = new Map<string, Stored>()
   const stored = (log: string) => logs.get(log) ?? nothing
   const acquire = (log: string, holder: string, { now, dead }: AcquireOptions) => {

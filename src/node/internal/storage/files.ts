@@ -23,7 +23,8 @@ export const makeFiles = (folder: Folder): Storage.Encoded => {
         await content.moveAway(log, taken.epoch)
         await layToRest(folder, log, taken.epoch, options.now)
       } catch (error) {
-        await free(folder, log, taken.epoch)
+        // Its lock still says that the copy is due, to whoever comes next.
+        await free(folder, log, taken.epoch).catch(() => undefined)
         throw error
       }
     }
@@ -65,13 +66,10 @@ const remedyOf = (folder: Folder, cause: unknown): string | undefined => {
   return undefined
 }
 
-export const makeFileStorage = (
-  folder: Folder,
-  options: Pick<Storage.EncodedOptions, "lease" | "closeWithin"> = {}
-): Storage.Storage["Service"] =>
+export const makeFileStorage = (folder: Folder, options: Storage.EncodedOptions = {}): Storage.Storage["Service"] =>
   Storage.fromEncoded(makeFiles(folder), {
-    ...options,
     identity: identify,
     alive,
-    remedy: (_, cause) => remedyOf(folder, cause)
+    remedy: (_, cause) => remedyOf(folder, cause),
+    ...options
   })
