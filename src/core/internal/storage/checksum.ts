@@ -34,33 +34,43 @@ const addCodePoint = (crc: number, code: number): number => {
 
 const isSurrogate = (code: number) => code >= 0xd800 && code <= 0xdfff
 
+/** The sum being taken: nothing here waits, and a pair for each call would be garbage by the million. */
+let sum = -1
+
+/** Adds ASCII four characters at a time ("slicing by 4"), and answers where it found anything else. */
+const addAscii = (text: string, from: number): number => {
+  const last = text.length - 4
+  let crc = sum
+  let at = from
+  for (; at <= last; at += 4) {
+    const a = text.charCodeAt(at)
+    const b = text.charCodeAt(at + 1)
+    const c = text.charCodeAt(at + 2)
+    const d = text.charCodeAt(at + 3)
+    if ((a | b | c | d) > 127) break
+    crc ^= a | (b << 8) | (c << 16) | (d << 24)
+    crc =
+      table[768 + (crc & 255)]! ^
+      table[512 + ((crc >>> 8) & 255)]! ^
+      table[256 + ((crc >>> 16) & 255)]! ^
+      table[crc >>> 24]!
+  }
+  sum = crc
+  return at
+}
+
 /** The sum of `text` from the character `from` on, as an unsigned 32-bit number. A lone surrogate counts as U+FFFD. */
 export const crc32 = (text: string, from: number): number => {
-  const end = text.length
-  let crc = -1
+  sum = -1
   let at = from
-  while (at < end) {
-    // Four at a time while the text is ASCII, as nearly every line is ("slicing by 4").
-    while (at + 4 <= end) {
-      const [a, b, c, d] = [
-        text.charCodeAt(at),
-        text.charCodeAt(at + 1),
-        text.charCodeAt(at + 2),
-        text.charCodeAt(at + 3)
-      ]
-      if ((a | b | c | d) > 127) break
-      crc ^= a | (b << 8) | (c << 16) | (d << 24)
-      crc =
-        table[768 + (crc & 255)]! ^
-        table[512 + ((crc >>> 8) & 255)]! ^
-        table[256 + ((crc >>> 16) & 255)]! ^
-        table[crc >>> 24]!
-      at += 4
+  while (at < text.length) {
+    at = addAscii(text, at)
+    // At most four before the next try, for nearly every line is ASCII but for a word or two.
+    for (let count = 0; count < 4 && at < text.length; count++) {
+      const code = text.codePointAt(at)!
+      sum = addCodePoint(sum, isSurrogate(code) ? 0xfffd : code)
+      at += code > 0xffff ? 2 : 1
     }
-    if (at >= end) break
-    const code = text.codePointAt(at)!
-    crc = addCodePoint(crc, isSurrogate(code) ? 0xfffd : code)
-    at += code > 0xffff ? 2 : 1
   }
-  return ~crc >>> 0
+  return ~sum >>> 0
 }

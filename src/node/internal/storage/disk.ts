@@ -3,6 +3,7 @@
  * the process. Tests put failing ones in their place.
  */
 import * as fs from "node:fs/promises"
+import { Effect } from "effect"
 
 export interface DiskFile {
   readonly size: () => Promise<number>
@@ -92,3 +93,7 @@ export const syncDirectory = async (disk: Disk, directory: string): Promise<void
     await handle.close()
   }
 }
+
+/** The promise as an effect that fails with what it was rejected with. */
+export const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, unknown> =>
+  Effect.tryPromise({ try: evaluate, catch: (error) => error })

@@ -1,17 +1,14 @@
 /**
  * The seam of `Storage` over a folder of files.
  */
-import { Effect, Stream } from "effect"
+import { Stream } from "effect"
 import { Storage } from "shiftboss"
 import { makeContent } from "./content.ts"
-import { hasCode, unlessAbsent } from "./disk.ts"
+import { attempt, hasCode, unlessAbsent } from "./disk.ts"
 import { type Folder, FolderError, logOf } from "./folder.ts"
 import { ending, lines, nameIn } from "./lines.ts"
 import { free, layToRest, renew, take } from "./locks.ts"
 import { alive, identify } from "./processes.ts"
-
-const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, unknown> =>
-  Effect.tryPromise({ try: evaluate, catch: (error) => error })
 
 export const makeFiles = (folder: Folder): Storage.Encoded => {
   const content = makeContent(folder)

@@ -4,7 +4,7 @@
 import { join } from "node:path"
 import { Effect, Option, Stream } from "effect"
 import type { Storage } from "shiftboss"
-import { type DiskFile, unlessAbsent } from "./disk.ts"
+import { attempt, type DiskFile, unlessAbsent } from "./disk.ts"
 import { dataPath, type Folder, FolderError } from "./folder.ts"
 
 const chunkSize = 256 * 1024
@@ -18,31 +18,73 @@ const close = (file: DiskFile | undefined) => Effect.sync(() => void file?.close
 
 const openFile = (folder: Folder, log: string) =>
   Effect.acquireRelease(
-    Effect.tryPromise(() => unlessAbsent(folder.disk.open(dataPath(folder, log), "r"))),
+    attempt(() => unlessAbsent(folder.disk.open(dataPath(folder, log), "r"))),
     close,
     { interruptible: true }
   )
 
-/** Cuts bytes into lines. What comes after the last newline waits for the rest of its line. */
+/**
+ * Cuts bytes into lines. What comes after the last newline waits for the rest of its line. Each line is decoded by itself,
+ * because a line that is a slice of a longer text is slower to go through, three times over for its checksum.
+ */
 class Splitter {
-  private readonly pieces: Array<Buffer> = []
+  private pieces: Array<Buffer> = []
 
   take(bytes: Buffer): Array<string> {
-    const end = bytes.lastIndexOf(newline)
-    if (end < 0) {
-      this.pieces.push(Buffer.from(bytes))
-      return []
+    const lines: Array<string> = []
+    let from = 0
+    for (let to = bytes.indexOf(newline); to >= 0; to = bytes.indexOf(newline, from)) {
+      lines.push(this.pieces.length === 0 ? bytes.toString("utf8", from, to) : this.join(bytes.subarray(from, to)))
+      from = to + 1
     }
-    this.pieces.push(bytes.subarray(0, end))
-    const lines = Buffer.concat(this.pieces).toString("utf8").split("\n")
-    this.pieces.length = 0
-    if (end + 1 < bytes.length) this.pieces.push(Buffer.from(bytes.subarray(end + 1)))
+    // A copy, since the buffer is used for the next chunk.
+    if (from < bytes.length) this.pieces.push(Buffer.from(bytes.subarray(from)))
     return lines
+  }
+
+  private join(end: Buffer): string {
+    const line = Buffer.concat([...this.pieces, end]).toString("utf8")
+    this.pieces = []
+    return line
   }
 
   /** A line without its end was cut off, see `Encoded.lines`. */
   rest(): Array<string> {
     return this.pieces.length === 0 ? [] : [`${Buffer.concat(this.pieces).toString("utf8")}\0`]
+  }
+}
+
+/** Reads a file from its start to the length it had then, one chunk ahead of whoever takes them. */
+class Chunks {
+  private readonly file: DiskFile
+  private readonly size: number
+  private position = 0
+  private ahead: Promise<Buffer>
+  private spare: Buffer
+
+  constructor(file: DiskFile, size: number) {
+    this.file = file
+    this.size = size
+    this.spare = Buffer.allocUnsafe(Math.min(chunkSize, size))
+    this.ahead = this.read(Buffer.allocUnsafe(this.spare.length))
+  }
+
+  /** The next bytes, good until the one after next is asked for; none at the end. */
+  async next(): Promise<Buffer> {
+    const chunk = await this.ahead
+    this.position += chunk.length
+    this.ahead = chunk.length === 0 ? Promise.resolve(chunk) : this.read(this.spare)
+    this.spare = Buffer.from(chunk.buffer, chunk.byteOffset, this.spare.length)
+    return chunk
+  }
+
+  private async read(into: Buffer): Promise<Buffer> {
+    const wanted = into.subarray(0, Math.min(into.length, this.size - this.position))
+    const read = wanted.length === 0 ? 0 : this.file.read(wanted, 0, this.position)
+    const reading = Promise.resolve(read).then((count) => wanted.subarray(0, count))
+    // Whoever stops early never asks what came of it.
+    reading.catch(() => undefined)
+    return reading
   }
 }
 
@@ -55,17 +97,16 @@ export const lines = (folder: Folder, log: string): Stream.Stream<string, unknow
     Effect.gen(function* () {
       const file = yield* openFile(folder, log)
       if (file === undefined) return Stream.empty
-      const size = yield* Effect.tryPromise(() => file.size())
+      const size = yield* attempt(() => file.size())
       if (size === 0) return Stream.make("")
+      const chunks = new Chunks(file, size)
       const splitter = new Splitter()
-      const buffer = Buffer.allocUnsafe(Math.min(chunkSize, size))
-      return Stream.paginate(0, (position) =>
-        Effect.tryPromise(async () => {
-          const wanted = buffer.subarray(0, Math.min(buffer.length, size - position))
-          const count = wanted.length === 0 ? 0 : await file.read(wanted, 0, position)
-          if (count === 0) return [splitter.rest(), Option.none<number>()] as const
-          return [splitter.take(wanted.subarray(0, count)), Option.some(position + count)] as const
-        })
+      return Stream.paginate(undefined, () =>
+        Effect.map(
+          attempt(() => chunks.next()),
+          (chunk) =>
+            chunk.length === 0 ? [splitter.rest(), Option.none()] : [splitter.take(chunk), Option.some(undefined)]
+        )
       )
     })
   ).pipe(Stream.scoped)
@@ -92,7 +133,7 @@ export const ending = (folder: Folder, log: string): Effect.Effect<Storage.Endin
     Effect.gen(function* () {
       const file = yield* openFile(folder, log)
       if (file === undefined) return { first: undefined, last: [] }
-      return yield* Effect.tryPromise(async () => {
+      return yield* attempt(async () => {
         const size = await file.size()
         const length = Math.min(size, endingSize)
         const first = firstLine(await readAt(file, 0, length))
