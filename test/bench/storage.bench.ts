@@ -38,7 +38,7 @@ const inStorage = <A, E>(program: Effect.Effect<A, E, Storage.Storage>) =>
   Effect.runPromise(Effect.provide(program, FileStorage.layer(folder)))
 
 const fibers = 64
-const rounds = 500
+const rounds = 2000
 
 /** 64 fibers, each appending one entry after the other. */
 const groupedAppends = (log: string) =>

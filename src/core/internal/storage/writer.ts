@@ -11,10 +11,12 @@ import { fail, guarded, type Store } from "./store.ts"
 
 type WriteError = StorageError | LogFenced
 
-interface Write {
+/** Calls that become one flush, and are answered together. */
+interface Batch {
   readonly operation: "append" | "replace"
   /** Entries as JSON, fixed when the call was made: what the caller does to its objects later changes nothing. */
-  readonly texts: ReadonlyArray<string>
+  readonly texts: Array<string>
+  size: number
   readonly done: Deferred.Deferred<void, WriteError>
 }
 
@@ -35,7 +37,7 @@ export class Writer {
   private readonly hold: Hold
   private fenced = false
   private closed = false
-  private waiting: Array<Write> = []
+  private waiting: Array<Batch> = []
   /** Done once nothing waits any more; absent while nobody flushes. */
   private idle: Deferred.Deferred<void> | undefined
   /** The lines that stand. Known once all of the log was read, see `settle`. */
@@ -69,27 +71,40 @@ export class Writer {
     return this.idle === undefined ? Effect.void : Deferred.await(this.idle)
   })
 
-  write(operation: Write["operation"], entries: ReadonlyArray<Json>): Effect.Effect<void, WriteError> {
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.suspend(() => {
-        const refusal = this.refusal(operation)
-        if (refusal !== undefined) return Effect.fail(refusal)
-        if (entries.length === 0 && operation === "append") return Effect.void
-        const write: Write = { operation, texts: entries.map(toText), done: Deferred.makeUnsafe() }
-        this.waiting.push(write)
-        // Interrupting the caller only ends its waiting: a flush is shared, and half of one is worse than either.
-        return Effect.andThen(this.wakeFlusher, restore(Deferred.await(write.done)))
+  write(operation: Batch["operation"], entries: ReadonlyArray<Json>): Effect.Effect<void, WriteError> {
+    return Effect.suspend(() => {
+      const refusal = this.refusal(operation)
+      if (refusal !== undefined) return Effect.fail(refusal)
+      if (entries.length === 0 && operation === "append") return Effect.void
+      const texts = entries.map(toText)
+      // Interrupting the caller only ends its waiting: a flush is shared, and half of one is worse than either.
+      if (this.idle !== undefined) return Deferred.await(this.add(operation, texts))
+      return Effect.uninterruptibleMask((restore) => {
+        const done = this.add(operation, texts)
+        return Effect.andThen(this.wake, restore(Deferred.await(done)))
       })
-    )
+    })
   }
 
-  private refusal(operation: Write["operation"]): WriteError | undefined {
+  private add(operation: Batch["operation"], texts: Array<string>): Batch["done"] {
+    const last = this.waiting.at(-1)
+    const joins = operation === "append" && last?.operation === "append" && last.size < flushSize
+    const batch: Batch = joins ? last : { operation, texts: [], size: 0, done: Deferred.makeUnsafe() }
+    if (!joins) this.waiting.push(batch)
+    for (const text of texts) {
+      batch.texts.push(text)
+      batch.size += text.length
+    }
+    return batch.done
+  }
+
+  private refusal(operation: Batch["operation"]): WriteError | undefined {
     if (this.fenced) return new LogFenced({ log: this.log })
     if (!this.closed) return undefined
     return fail(this.store, operation, this.log, new Error("the scope it was opened in has ended"))
   }
 
-  private readonly wakeFlusher = Effect.suspend(() => {
+  private readonly wake = Effect.suspend(() => {
     if (this.idle !== undefined) return Effect.void
     this.idle = Deferred.makeUnsafe()
     // Detached, since the first caller's interruption must not reach the others; `close` waits for it.
@@ -97,40 +112,26 @@ export class Writer {
   })
 
   private readonly drain: Effect.Effect<void> = Effect.suspend(() => {
-    const writes = this.nextWrites()
-    const [first] = writes
-    if (first === undefined) {
+    const batch = this.waiting.shift()
+    if (batch === undefined) {
       if (this.idle !== undefined) Deferred.doneUnsafe(this.idle, Effect.void)
       this.idle = undefined
       return Effect.void
     }
-    const flush = first.operation === "append" ? this.append(writes) : this.replace(first)
+    const flush = batch.operation === "append" ? this.append(batch) : this.replace(batch)
     return flush.pipe(
       Effect.exit,
       Effect.flatMap((exit) => {
-        for (const { done } of writes) Deferred.doneUnsafe(done, exit)
-        return this.drain
+        Deferred.doneUnsafe(batch.done, exit)
+        // Lets those who were waiting come with their next entries, so that these are one flush again.
+        return Effect.andThen(Effect.yieldNow, this.drain)
       })
     )
   })
 
-  private nextWrites(): ReadonlyArray<Write> {
-    const [first] = this.waiting
-    if (first === undefined || first.operation === "replace") return this.waiting.splice(0, 1)
-    let size = 0
-    let count = 0
-    for (const { operation, texts } of this.waiting) {
-      if (operation === "replace" || size >= flushSize) break
-      for (const text of texts) size += text.length
-      count++
-    }
-    return this.waiting.splice(0, count)
-  }
-
-  private readonly append = Effect.fnUntraced(function* (this: Writer, writes: ReadonlyArray<Write>) {
+  private readonly append = Effect.fnUntraced(function* (this: Writer, { texts }: Batch) {
     const standing = yield* this.settle("append")
     const { epoch } = this.hold
-    const texts = writes.flatMap(({ texts }) => texts)
     const first = this.next
     const last = first + texts.length - 1
     const lines = texts.map((text, index) => encodeRecord({ epoch, seq: first + index, first, last }, text))
@@ -142,7 +143,7 @@ export class Writer {
     this.next = last + 1
   })
 
-  private readonly replace = Effect.fnUntraced(function* (this: Writer, { texts }: Write) {
+  private readonly replace = Effect.fnUntraced(function* (this: Writer, { texts }: Batch) {
     yield* this.settle("replace")
     const { epoch } = this.hold
     const lines = [encodeHeader(this.log)]
@@ -174,7 +175,7 @@ export class Writer {
    * The number of lines that stand. It takes a reading of the whole log where none was made yet, so that nothing is
    * ever written after damage, and where a replacement failed without a word on which content stands.
    */
-  private readonly settle = Effect.fnUntraced(function* (this: Writer, operation: Write["operation"]) {
+  private readonly settle = Effect.fnUntraced(function* (this: Writer, operation: Batch["operation"]) {
     if (this.fenced) return yield* this.fence()
     if (this.standing !== undefined && this.doubtful === undefined) return this.standing
     const ledger = yield* survey(this.store, operation, this.log).pipe(
