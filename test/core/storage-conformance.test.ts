@@ -10,5 +10,6 @@ describe("layerMemory", () => {
 })
 
 describe("the seam in memory", () => {
-  for (const { name, run } of storageConformance({ encoded: Effect.sync(Storage.makeMemory) })) it.effect(name, () => run)
+  for (const { name, run } of storageConformance({ encoded: Effect.sync(Storage.makeMemory) }))
+    it.effect(name, () => run)
 })
