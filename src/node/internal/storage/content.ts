@@ -1,7 +1,7 @@
 /**
  * Writes a log's file, for the one that holds it.
  */
-import { type DiskFile, unlessAbsent, writeAll } from "./disk.ts"
+import { type DiskFile, hasCode, unlessAbsent, writeAll } from "./disk.ts"
 import { dataPath, type Folder, FolderError, syncFolder, temporaryPath } from "./folder.ts"
 import { holds } from "./locks.ts"
 
@@ -111,7 +111,7 @@ const openForAppend = async (
 ): Promise<DiskFile | undefined> => {
   if (writing.file !== undefined && writing.lines === standing) return writing.file
   await close(writing)
-  const file = await folder.disk.open(dataPath(folder, log), "r+")
+  const file = await folder.disk.open(dataPath(folder, log), "durable")
   writing.file = file
   // Only now: a successor that takes the log over from here on copies this file, and one that had done so is seen.
   if (!(await holds(folder, log, writing.epoch))) return undefined
@@ -121,7 +121,7 @@ const openForAppend = async (
   if ((await file.size()) > writing.bytes) {
     // The torn end of a crash has to be gone for good before anything is acknowledged behind it.
     await file.truncate(writing.bytes)
-    await file.datasync()
+    await file.sync()
   }
   return file
 }
@@ -144,6 +144,9 @@ const rescue = async (folder: Folder, log: string, writing: Writing, file: DiskF
   }
 }
 
+/** The bytes did not get as far as the disk: nothing is in doubt. */
+const isRefused = (error: unknown) => hasCode(error, "ENOSPC", "EDQUOT", "EFBIG")
+
 const appendTo = async (
   folder: Folder,
   log: string,
@@ -154,16 +157,15 @@ const appendTo = async (
   const bytes = toBytes(lines)
   try {
     await writeAll(file, bytes, writing.bytes)
+    await file.datasync()
   } catch (error) {
+    if (!isRefused(error)) {
+      await rescue(folder, log, writing, file)
+      throw error
+    }
     // Half a flush only takes up room that may be what is missing. Failing that, the next append drops it.
     await file.truncate(writing.bytes).catch(() => undefined)
     await close(writing)
-    throw error
-  }
-  try {
-    await file.datasync()
-  } catch (error) {
-    await rescue(folder, log, writing, file)
     throw error
   }
   writing.bytes += bytes.length

@@ -2,6 +2,7 @@
  * The few calls to the file system that a log is made of, all of them asynchronous: a slow disk must not stop the rest of
  * the process. Tests put failing ones in their place.
  */
+import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
 
@@ -14,13 +15,14 @@ export interface DiskFile {
   /** The bytes written, which may be fewer than given. */
   readonly write: (buffer: Buffer, at: number, position: number) => Promise<number>
   readonly truncate: (length: number) => Promise<void>
+  /** Makes what was written durable. A file opened with "durable" may have done so with each write. */
   readonly datasync: () => Promise<void>
   readonly sync: () => Promise<void>
   readonly close: () => Promise<void>
 }
 
 export interface Disk {
-  readonly open: (path: string, flags: "r" | "r+" | "wx", mode?: number) => Promise<DiskFile>
+  readonly open: (path: string, flags: "r" | "r+" | "wx" | "durable", mode?: number) => Promise<DiskFile>
   readonly makeDirectory: (path: string) => Promise<void>
   readonly modeOf: (path: string) => Promise<number>
   readonly chmod: (path: string, mode: number) => Promise<void>
@@ -33,8 +35,16 @@ export interface Disk {
   readonly text: (path: string) => Promise<string>
 }
 
+/**
+ * With O_DSYNC a write is as good as one with an fdatasync behind it (POSIX, synchronized I/O data integrity), for one trip
+ * through the thread pool instead of two. Not on macOS, where only Node's fdatasync has the drive empty its cache.
+ */
+const syncsWrites = process.platform === "linux"
+const durableFlags = syncsWrites ? constants.O_RDWR | constants.O_DSYNC : constants.O_RDWR
+
 const open: Disk["open"] = async (path, flags, mode) => {
-  const handle = await fs.open(path, flags, mode)
+  const handle = await fs.open(path, flags === "durable" ? durableFlags : flags, mode)
+  const isSynced = flags === "durable" && syncsWrites
   return {
     size: async () => (await handle.stat()).size,
     mode: async () => (await handle.stat()).mode & 0o777,
@@ -42,7 +52,7 @@ const open: Disk["open"] = async (path, flags, mode) => {
     read: async (buffer, at, position) => (await handle.read(buffer, at, buffer.length - at, position)).bytesRead,
     write: async (buffer, at, position) => (await handle.write(buffer, at, buffer.length - at, position)).bytesWritten,
     truncate: (length) => handle.truncate(length),
-    datasync: () => handle.datasync(),
+    datasync: () => (isSynced ? Promise.resolve() : handle.datasync()),
     sync: () => handle.sync(),
     close: () => handle.close()
   }
