@@ -27,6 +27,7 @@ describe("checksum", () => {
         assert.strictEqual(crc32(`{}{}`.slice(0, from) + text, from), nodeCrc32(text), text)
     }
     assert.strictEqual(crc32("123456789", 0), 0xcbf43926)
+    assert.strictEqual(crc32("6789", 0, crc32("12345", 0)), 0xcbf43926)
   })
 })
 

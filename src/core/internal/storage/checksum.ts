@@ -59,9 +59,12 @@ const addAscii = (text: string, from: number): number => {
   return at
 }
 
-/** The sum of `text` from the character `from` on, as an unsigned 32-bit number. A lone surrogate counts as U+FFFD. */
-export const crc32 = (text: string, from: number): number => {
-  sum = -1
+/**
+ * The sum of `text` from the character `from` on, as an unsigned 32-bit number; with the sum of a text before it, that of
+ * both together. A lone surrogate counts as U+FFFD.
+ */
+export const crc32 = (text: string, from: number, before = 0): number => {
+  sum = ~before
   let at = from
   while (at < text.length) {
     at = addAscii(text, at)

@@ -12,10 +12,14 @@ const opening = `{"crc":"`
 const sumEnd = opening.length + 8
 const restStart = sumEnd + 2
 
-const seal = (rest: string): string => `${opening}${crc32(rest, 0).toString(16).padStart(8, "0")}",${rest}`
+/** The sum is taken piece by piece: a line is put together once, when it is written. */
+const seal = (head: string, body: string): string => {
+  const sum = crc32("}", 0, crc32(body, 0, crc32(head, 0)))
+  return `${opening}${sum.toString(16).padStart(8, "0")}",${head}${body}}`
+}
 
 /** The first line of a log. */
-export const encodeHeader = (log: string): string => seal(`"shiftboss":${formatVersion},"log":${JSON.stringify(log)}}`)
+export const encodeHeader = (log: string): string => seal(`"shiftboss":${formatVersion},"log":`, JSON.stringify(log))
 
 /** Where a record stands. `first` and `last` are those of its flush: all its records count, or none. */
 export interface Position {
@@ -27,7 +31,7 @@ export interface Position {
 
 /** One record; `entry` is JSON. */
 export const encodeRecord = ({ epoch, seq, first, last }: Position, entry: string): string =>
-  seal(`"epoch":${epoch},"seq":${seq},"first":${first},"last":${last},"entry":${entry}}`)
+  seal(`"epoch":${epoch},"seq":${seq},"first":${first},"last":${last},"entry":`, entry)
 
 /** A record of a line that is whole. Its entry is the text from `entryStart` to the last brace, not parsed yet. */
 export interface Record extends Position {
