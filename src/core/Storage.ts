@@ -14,16 +14,6 @@ import { typedLog } from "./internal/storage/typed.ts"
 /** What an entry may be: what JSON keeps. */
 export type Json = Schema.Json
 
-/** Who holds a log: enough to tell a person whom to stop, and a machine whether it is still alive. */
-export interface Holder {
-  /** Drawn anew for each `open`, so that a reused process id is never taken for its predecessor. */
-  readonly id: string
-  readonly host: string
-  readonly process: string
-  /** When it became the holder, in epoch milliseconds. */
-  readonly since: number
-}
-
 /** An open log. `A` is an entry: JSON, or what a schema makes of it (see `typed`). */
 export interface Log<out A, in B = A> {
   readonly name: string

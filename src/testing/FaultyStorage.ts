@@ -1,7 +1,7 @@
 /**
  * A storage that goes wrong where a test says so: it fails, delays, hangs, tears or crashes at the n-th operation.
  */
-import { Deferred, type Duration, Effect, Exit, Fiber, Schema, Stream } from "effect"
+import { Deferred, type Duration, Effect, type Exit, Fiber, Schema, Stream } from "effect"
 import { Storage } from "shiftboss"
 
 // -----------------------------------------------------------------------------
@@ -122,9 +122,13 @@ class Life {
   }
 
   /** Does it, unless this process is dead. */
+  unlessDead<A>(effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> {
+    return Effect.suspend(() => (this.dead ? Deferred.await(this.buried) : effect))
+  }
+
+  /** Does it, or what goes wrong with it. */
   guard<A>(operation: Operation, effect: Effect.Effect<A, unknown>, torn = Effect.asVoid(effect)) {
-    return Effect.suspend((): Effect.Effect<A, unknown> => {
-      if (this.dead) return Deferred.await(this.buried)
+    const attempt = Effect.suspend((): Effect.Effect<A, unknown> => {
       const wrong = this.next(operation)
       if (wrong === undefined) return effect
       const failure = Effect.fail(new Injected({ operation, at: this.count }))
@@ -146,6 +150,7 @@ class Life {
           return Effect.andThen(torn, this.crash)
       }
     })
+    return this.unlessDead(attempt)
   }
 
   private readonly crash = Effect.suspend(() => {
@@ -175,7 +180,7 @@ const half = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 const faulty = (life: Life, store: Storage.Encoded): Storage.Encoded => ({
   acquire: (log, holder, options) => life.guard("open", store.acquire(log, holder, options)),
-  renew: store.renew,
+  renew: (log, epoch, now) => life.unlessDead(store.renew(log, epoch, now)),
   release: (log, epoch) => life.guard("release", store.release(log, epoch)),
   append: (log, epoch, standing, lines) =>
     // A new log appears with its header and first entries or not at all: there is nothing yet to tear.

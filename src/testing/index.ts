@@ -1,2 +1,2 @@
 export * as FaultyStorage from "./FaultyStorage.ts"
-export { storageConformance } from "./StorageConformance.ts"
+export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite"
 import { describe, it } from "@effect/vitest"
 import { Effect, Option, Stream } from "effect"
-import { Storage } from "shiftboss"
+import type { Storage } from "shiftboss"
 import { storageConformance } from "shiftboss/testing"
 
 /** A storage of a host's own, in a database it has anyway: what `docs/ports.md` tells to write. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect, Stream } from "effect"
-import { Storage } from "shiftboss"
+import type { Storage } from "shiftboss"
 import { type Disk, type DiskFile, nodeDisk } from "../../../src/node/internal/storage/disk.ts"
 import { makeFileStorage } from "../../../src/node/internal/storage/files.ts"
 

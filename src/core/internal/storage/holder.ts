@@ -24,7 +24,6 @@ const decodeHolder = Schema.decodeOption(HolderRecord)
 export interface Hold {
   readonly id: string
   readonly holder: string
-  readonly since: number
   epoch: number
 }
 
@@ -96,7 +95,7 @@ const acquire = Effect.fnUntraced(function* (store: Store, operation: Operation,
   const holder = encodeHolder({ ...identity, id, since, leaseMillis: store.leaseMillis })
   store.live.add(id)
   return yield* tryAcquire(store, operation, log, holder).pipe(
-    Effect.map((epoch): Hold => ({ id, holder, epoch, since })),
+    Effect.map((epoch): Hold => ({ id, holder, epoch })),
     Effect.tapCause(() => Effect.sync(() => store.live.delete(id)))
   )
 })

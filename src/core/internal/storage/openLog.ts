@@ -80,22 +80,17 @@ export const openLog = Effect.fnUntraced(function* (
   store: Store,
   log: string
 ): Effect.fn.Return<Log<Json>, OpenError, Scope.Scope> {
-  let writer: Writer | undefined
-  const held = yield* hold(
-    store,
-    "open",
-    log,
-    Effect.suspend(() => writer?.close ?? Effect.void)
-  )
-  writer = new Writer(store, log, held)
+  const writer = new Writer(store, log)
+  const held = yield* hold(store, "open", log, writer.close)
   const ledger = yield* locate(store, log, writer)
-  if (ledger.epoch >= held.epoch) yield* raise(store, log, held, ledger.epoch)
+  // Not to be interrupted between two holds, of which nobody would give the second one back.
+  if (ledger.epoch >= held.epoch) yield* Effect.uninterruptible(raise(store, log, held, ledger.epoch))
+  writer.epoch = held.epoch
   yield* Effect.forkScoped(keep(store, log, held, writer.lose))
-  const open = writer
   return {
     name: log,
-    replay: replay(store, log, open),
-    append: (entries) => open.write("append", entries),
-    replace: (entries) => open.write("replace", entries)
+    replay: replay(store, log, writer),
+    append: (entries) => writer.write("append", entries),
+    replace: (entries) => writer.write("replace", entries)
   }
 })

@@ -4,7 +4,6 @@
 import { Deferred, Effect } from "effect"
 import { type Json, LogFenced, type StorageError } from "../../Storage.ts"
 import { survey } from "./entries.ts"
-import type { Hold } from "./holder.ts"
 import type { Ledger } from "./ledger.ts"
 import { encodeHeader, encodeRecord } from "./record.ts"
 import { fail, guarded, type Store } from "./store.ts"
@@ -31,10 +30,11 @@ export class Writer {
   next = 1
   /** Rises with every replacement, after which sequence numbers mean other entries. */
   generation = 0
+  /** That of the hold to write under. */
+  epoch = 0
 
   private readonly store: Store
   private readonly log: string
-  private readonly hold: Hold
   private fenced = false
   private closed = false
   private waiting: Array<Batch> = []
@@ -45,10 +45,9 @@ export class Writer {
   /** The last line of a replacement that failed, and may stand nevertheless. */
   private doubtful: { readonly lastLine: string; readonly next: number } | undefined
 
-  constructor(store: Store, log: string, hold: Hold) {
+  constructor(store: Store, log: string) {
     this.store = store
     this.log = log
-    this.hold = hold
   }
 
   /** Goes on where this ledger ends. */
@@ -131,7 +130,7 @@ export class Writer {
 
   private readonly append = Effect.fnUntraced(function* (this: Writer, { texts }: Batch) {
     const standing = yield* this.settle("append")
-    const { epoch } = this.hold
+    const { epoch } = this
     const first = this.next
     const last = first + texts.length - 1
     const lines = texts.map((text, index) => encodeRecord({ epoch, seq: first + index, first, last }, text))
@@ -145,7 +144,7 @@ export class Writer {
 
   private readonly replace = Effect.fnUntraced(function* (this: Writer, { texts }: Batch) {
     yield* this.settle("replace")
-    const { epoch } = this.hold
+    const { epoch } = this
     const lines = [encodeHeader(this.log)]
     for (let from = 0; from < texts.length; from += replacedFlush) {
       const last = Math.min(from + replacedFlush, texts.length)

@@ -2,7 +2,7 @@
  * What an adapter has to do itself, and what the guarantees above the seam make of it.
  */
 import { Effect, Layer, Stream } from "effect"
-import { TestClock } from "effect/testing"
+import * as TestClock from "effect/testing/TestClock"
 import { Storage } from "shiftboss"
 import { type Case, failsAs, holds, names, readAll, rule, same, using } from "./check.ts"
 
