@@ -26,17 +26,15 @@ export interface Journal {
   readonly idle: Effect.Effect<void>
 }
 
-export const make = (
-  log: Log<DispatcherEvent>,
-  state: State,
-  options: {
-    /** Called when an event counts. */
-    readonly counted: (event: DispatcherEvent) => void
-    /** Tells others of events that count, before those who wrote them go on. */
-    readonly publish: (entries: ReadonlyArray<Entry>) => Effect.Effect<unknown>
-    readonly broken: (error: WriteError) => void
-  }
-): Journal => {
+export interface Options {
+  /** Called when an event counts. */
+  readonly counted: (event: DispatcherEvent) => void
+  /** Tells others of events that count, before those who wrote them go on. */
+  readonly publish: (entries: ReadonlyArray<Entry>) => Effect.Effect<unknown>
+  readonly broken: (error: WriteError) => void
+}
+
+export const make = (log: Log<DispatcherEvent>, state: State, options: Options): Journal => {
   let queue: Array<Commit> = []
   let failed: WriteError | undefined
   let writer: Deferred.Deferred<void> | undefined
@@ -46,14 +44,6 @@ export const make = (
   const answer = (commit: Commit, result: Effect.Effect<void, WriteError>) => {
     unanswered--
     Deferred.doneUnsafe(commit.done, result)
-  }
-
-  const count = (commit: Commit): ReadonlyArray<Entry> => {
-    const before = state.cursor
-    for (const event of commit.events) evolve(state, event)
-    commit.onCounted?.()
-    for (const event of commit.events) options.counted(event)
-    return commit.events.map((event, index) => ({ _tag: "Entry", cursor: before + index + 1, event }))
   }
 
   const refuse = (commits: ReadonlyArray<Commit>, cause: Cause.Cause<WriteError>) => {
@@ -72,7 +62,7 @@ export const make = (
       const exit = yield* Effect.exit(log.append(commits.flatMap((commit) => commit.events)))
       if (Exit.isFailure(exit)) refuse(commits, exit.cause)
       else {
-        yield* options.publish(commits.flatMap(count))
+        yield* options.publish(commits.flatMap((commit) => count(state, options, commit)))
         for (const commit of commits) answer(commit, Effect.void)
       }
     }
@@ -80,24 +70,31 @@ export const make = (
     Deferred.doneUnsafe(done, Effect.void)
   })
 
-  const commit = (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) =>
-    Effect.uninterruptible(
-      Effect.suspend(() => {
-        if (failed !== undefined) return Effect.fail(failed)
-        const done = Deferred.makeUnsafe<void, WriteError>()
-        queue.push({ events, onCounted, done })
-        unanswered++
-        if (writer !== undefined) return Deferred.await(done)
-        writer = Deferred.makeUnsafe<void>()
-        return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
-      })
-    )
-
   return {
-    commit,
     writing: () => unanswered > 0,
-    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer)))
+    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer))),
+    commit: (events, onCounted) =>
+      Effect.uninterruptible(
+        Effect.suspend(() => {
+          if (failed !== undefined) return Effect.fail(failed)
+          const done = Deferred.makeUnsafe<void, WriteError>()
+          queue.push({ events, onCounted, done })
+          unanswered++
+          if (writer !== undefined) return Deferred.await(done)
+          writer = Deferred.makeUnsafe<void>()
+          return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
+        })
+      )
   }
+}
+
+/** Folds the events in, with whatever has to happen in the same instant. */
+const count = (state: State, options: Options, commit: Commit): ReadonlyArray<Entry> => {
+  const before = state.cursor
+  for (const event of commit.events) evolve(state, event)
+  commit.onCounted?.()
+  for (const event of commit.events) options.counted(event)
+  return commit.events.map((event, index) => ({ _tag: "Entry", cursor: before + index + 1, event }))
 }
 
 /** A defect of an adapter ends the run as its errors do, or the writer would be waited for for ever. */
