@@ -37,11 +37,18 @@ const triesPerCase = 3
 
 const beside = (file: string) => fileURLToPath(new URL(file, import.meta.url))
 
-/** One try: the agent, a process of its own, reads the rules file and answers. */
+/**
+ * One try: the agent, a process of its own, reads the rules file and answers. Started again when a signal ended it: a
+ * Ctrl-C reaches a child too that is only just being started and has no process group of its own yet.
+ */
 const ask = Effect.fnUntraced(function* (text: string, paceMillis: number) {
   const rulebook = yield* Rulebook
   const args = [beside("agent.ts"), "--rules", rulebook.file, "--pace", String(paceMillis), text]
-  return yield* Schema.decodeEffect(Schema.fromJsonString(Answer))(yield* run(process.execPath, args))
+  const printed = yield* Effect.retry(run(process.execPath, args), {
+    times: 1,
+    while: (error) => error._tag === "PlatformError"
+  })
+  return yield* Schema.decodeEffect(Schema.fromJsonString(Answer))(printed)
 })
 
 /** `reads`: no try runs while an apply edits the file. `try-1`, `try-2`: names of steps are unique in a case. */

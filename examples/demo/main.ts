@@ -11,7 +11,7 @@
  * Ctrl-C stops between steps, a second one at once. Kill it and start it again: it goes on.
  */
 import { NodeServices } from "@effect/platform-node"
-import { Console, Effect, FileSystem, Layer, Path, Runtime, Schema, Stream } from "effect"
+import { Console, Effect, Fiber, FileSystem, Layer, Path, Runtime, Schema, Stream } from "effect"
 import { parseArgs } from "node:util"
 import { Dispatcher, Storage } from "shiftboss"
 import { FileStorage, NodeMain } from "shiftboss/node"
@@ -54,9 +54,10 @@ const beginAnew = Effect.fnUntraced(function* (rules: string) {
 const work = Effect.gen(function* () {
   const timestamps = (yield* readTimestamps).slice(0, Number(flags.cases))
   const screen = yield* Screen.make
-  yield* follow(screen, timestamps.length)
+  const view = yield* follow(screen, timestamps.length)
   const options = { seats: Number(flags.seats) }
   const summary: Dispatcher.Summary<Learned> = yield* Dispatcher.run(workload(timestamps, Number(flags.pace)), options)
+  yield* Effect.timeoutOption(Fiber.join(view), "1 second")
   return { timestamps, summary }
 }).pipe(Effect.scoped)
 

@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect"
 import { Dispatcher, type DispatcherEvent } from "shiftboss"
 import type { Screen } from "./screen.ts"
 
-/** Shows the next run until it ends. Subscribed when this succeeds. */
+/** Shows the next run, from when this succeeds; the fiber ends when the end of the run is shown. */
 export const follow = Effect.fnUntraced(function* (screen: Screen, total: number) {
   const dispatcher = yield* Dispatcher.Dispatcher
   const seats = Stream.runForEach(dispatcher.changes, (snapshot) =>
@@ -15,7 +15,7 @@ export const follow = Effect.fnUntraced(function* (screen: Screen, total: number
     const line = entry._tag === "Gap" ? undefined : lineOf(entry.event)
     return line === undefined ? Effect.void : screen.print(line)
   })
-  yield* Effect.forkScoped(Effect.all([seats, events], { concurrency: "unbounded" }), { startImmediately: true })
+  return yield* Effect.forkScoped(Effect.all([seats, events], { concurrency: "unbounded" }), { startImmediately: true })
 })
 
 const seatLines = (snapshot: Dispatcher.Snapshot, now: number): ReadonlyArray<string> =>
@@ -63,7 +63,7 @@ const lineOf = (event: DispatcherEvent.DispatcherEvent): string | undefined => {
     case "CaseDifficult":
       return `${event.case} is difficult: ${event.reason}`
     case "CaseFailed":
-      return `${event.case} failed: ${event.reason}`
+      return `${event.case} failed: ${event.reason.split("\n")[0]}`
     case "ApplyEnded": {
       const { applied } = event
       const did = applied._tag === "Skipped" ? applied.reason : `added ${addedRules(applied.patch ?? "").join(", ")}`

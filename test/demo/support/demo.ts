@@ -92,10 +92,12 @@ export const commits = (state: string) =>
     return printed.trim().split("\n")
   })
 
-/** How many agents of that demo are alive. */
+/** The process ids of the agents of that demo that are alive. */
 export const agents = async (state: string) =>
-  (await command("ps", "-eo", "args")).split("\n").filter((line) => line.includes("agent.ts") && line.includes(state))
-    .length
+  (await command("ps", "-eo", "pid,args"))
+    .split("\n")
+    .filter((line) => line.includes("agent.ts") && line.includes(state))
+    .map((line) => Number.parseInt(line, 10))
 
 /**
  * A `git` that stands still once, before or after the commit of an apply, and writes the file `stood` then. It waits on its
