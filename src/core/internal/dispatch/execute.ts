@@ -117,13 +117,13 @@ const makeRun = (
 
 /** Begins the run, works until nothing can happen any more, and says so in the log. */
 const work = Effect.fnUntraced(function* (run: Run) {
-  const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
+  const version = run.workload.version === undefined ? undefined : yield* ask(run, run.workload.version)
   const { phases } = run.state
   yield* written(run, {
     _tag: "RunStarted",
     at: yield* Clock.currentTimeMillis,
     start: run.state.start + 1,
-    version,
+    version: version ?? run.state.version,
     found: {
       open: run.state.cases.size - Object.values(phases).reduce((sum, ids) => sum + ids.size, 0),
       parked: phases.parked.size,
@@ -136,6 +136,16 @@ const work = Effect.fnUntraced(function* (run: Run) {
   yield* loop(run)
   const end = endOf(run)
   if (end !== undefined) yield* written(run, { _tag: "RunEnded", at: yield* Clock.currentTimeMillis, end })
+})
+
+/** Asks something of the host, unless the run comes to its end first. */
+const ask = Effect.fnUntraced(function* <A>(run: Run, question: Effect.Effect<A, unknown>) {
+  const fiber = yield* Effect.forkDetach(question)
+  run.alive.add(fiber)
+  fiber.addObserver(() => void run.alive.delete(fiber))
+  const given = yield* Effect.raceFirst(Fiber.join(fiber), Effect.as(Deferred.await(run.endingBegan), undefined))
+  fiber.interruptUnsafe()
+  return given
 })
 
 const endOf = ({ ending }: Run): RunEnd | undefined => {
