@@ -314,12 +314,10 @@ const check = Effect.fnUntraced(function* (program: Program) {
   assert.deepStrictEqual(watch.broken, [])
 })
 
-it(
-  "whatever stops, fails or crashes: nothing runs twice, nothing is lost, and it ends as if nothing had happened",
-  () =>
-    fc.assert(
-      fc.asyncProperty(programs, (program) => Effect.runPromise(Effect.provide(check(program), TestClock.layer()))),
-      { numRuns: Number(process.env["MODEL_RUNS"] ?? 100) }
-    ),
-  120_000
-)
+it("whatever stops, fails or crashes: nothing runs twice, nothing is lost, and it ends as if nothing had happened", async () => {
+  const property = fc.asyncProperty(programs, (program) =>
+    Effect.runPromise(Effect.provide(check(program), TestClock.layer()))
+  )
+  const report = await fc.check(property, { numRuns: Number(process.env["MODEL_RUNS"] ?? 100) })
+  assert.isFalse(report.failed, fc.defaultReportMessage(report))
+}, 120_000)
