@@ -1,5 +1,8 @@
 export * as AgentLauncher from "./AgentLauncher.ts"
+export * as Counters from "./Counters.ts"
 export * as Failure from "./Failure.ts"
+export * as ResetTime from "./ResetTime.ts"
+export * as Silence from "./Silence.ts"
 export * as Storage from "./Storage.ts"
 export * as Usage from "./Usage.ts"
 export * as Workspace from "./Workspace.ts"

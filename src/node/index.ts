@@ -1,1 +1,6 @@
-export {}
+export * as ClaudeCode from "./ClaudeCode.ts"
+export * as Codex from "./Codex.ts"
+export * as Gemini from "./Gemini.ts"
+export * as PlainText from "./PlainText.ts"
+export * as ProcessLauncher from "./ProcessLauncher.ts"
+export * as Protocol from "./Protocol.ts"
