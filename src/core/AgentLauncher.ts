@@ -2,7 +2,7 @@
  * The port for agents: one attempt at a turn, launched, watched and stopped.
  */
 import {
-  Cause,
+  type Cause,
   Clock,
   Context,
   Deferred,

@@ -3,17 +3,17 @@
  *
  * Linux and macOS. On macOS, processes that left their group and lost their parent cannot be found.
  */
-import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { Deferred, Duration, Effect, Layer } from "effect"
 import { AgentLauncher, Failure } from "shiftboss"
 import { randomUUID } from "node:crypto"
 import { tmpdir } from "node:os"
 import { type Attended, attend, conclude, watch } from "./internal/attendance.ts"
-import { start } from "./internal/child.ts"
+import { type Child, start } from "./internal/child.ts"
 import { environmentOf, redactor } from "./internal/environment.ts"
 import { keepFile } from "./internal/files.ts"
 import { bootId, entryOf } from "./internal/processTable.ts"
 import { familyOf, look, stopFamily } from "./internal/stopping.ts"
-import * as Protocol from "./Protocol.ts"
+import type * as Protocol from "./Protocol.ts"
 
 // -----------------------------------------------------------------------------
 // Models
@@ -128,54 +128,49 @@ const supervise = Effect.fnUntraced(function* <State>(
   options: Options,
   attempt: AgentLauncher.Attempt,
   agent: Attended<State>,
-  child: Effect.Success<ReturnType<typeof start>>,
+  child: Child,
   onIdentity: (identity: AgentLauncher.Identity) => Effect.Effect<void>
 ) {
-  const family = familyOf(child.root, true)
-  // Closed before the process is stopped by its own finalizer: what it left behind is then known and found again.
-  yield* Effect.addFinalizer(() => stopFamily(family, protocol.stopSignal ?? "SIGTERM", graceOf(options)))
   const identity: AgentLauncher.Identity = { _tag: "Process", ...child.root, bootId: bootId() }
   yield* onIdentity(identity)
-  yield* child.release
 
+  const family = familyOf(child.root, true)
   const ended = yield* Deferred.make<AgentLauncher.Ending>()
-  const stop = (grace: Duration.Input) =>
-    stopFamily(family, protocol.stopSignal ?? "SIGTERM", Duration.fromInputUnsafe(grace))
-  const watcher = yield* Effect.forkScoped(
-    watch(agent, attempt.limits, Duration.fromInputUnsafe(options.linger ?? "30 seconds"), stop(graceOf(options)))
+  const end = (grace: Duration.Duration) => stopFamily(family, protocol.stopSignal ?? "SIGTERM", grace)
+  const stop = Effect.fn("ProcessLauncher.stop")(function* (grace: Duration.Input) {
+    agent.endBy("stop")
+    yield* end(Duration.fromInputUnsafe(grace))
+    yield* Deferred.await(ended)
+  })
+  const whenGone = Effect.gen(function* () {
+    const gone = yield* Deferred.await(child.gone)
+    look(family)
+    // From here on its pid may be given to a stranger; what it left is known.
+    family.watched = false
+    yield* Deferred.succeed(ended, yield* conclude(protocol, agent, gone))
+  })
+  // Both at once, or an interruption in between leaves a program that nobody hears of. Detached, because whoever waits for
+  // the ending gets one even when the scope is closed first.
+  yield* Effect.uninterruptible(
+    Effect.forkDetach(whenGone).pipe(
+      Effect.andThen(Effect.addFinalizer(() => stop(graceOf(options)))),
+      Effect.andThen(child.release)
+    )
   )
-  yield* Deferred.await(child.gone).pipe(
-    Effect.tap(() =>
-      Effect.sync(() => {
-        look(family)
-        // From here on its pid may be given to a stranger; what it left is known.
-        family.watched = false
-      })
-    ),
-    Effect.tap(() => Fiber.interrupt(watcher)),
-    Effect.flatMap((gone) => conclude(protocol, agent, gone)),
-    Effect.flatMap((ending) => Deferred.done(ended, Exit.succeed(ending))),
+  const linger = Duration.fromInputUnsafe(options.linger ?? "30 seconds")
+  yield* watch(agent, attempt.limits, linger, end(graceOf(options))).pipe(
+    Effect.raceFirst(Deferred.await(ended)),
     Effect.forkScoped
   )
-  return {
-    identity,
-    activity: agent.activity,
-    ended: Deferred.await(ended),
-    stop: Effect.fn("ProcessLauncher.stop")(function* (grace: Duration.Input) {
-      agent.endBy("stop")
-      yield* stop(grace)
-      yield* Deferred.await(ended)
-    })
-  }
+  return { identity, activity: agent.activity, ended: Deferred.await(ended), stop }
 })
 
 /** With the prompt in a file where the command wants it so. The file is gone when the scope closes. */
 const argumentsOf = Effect.fnUntraced(function* (command: Protocol.Command, prompt: string, folder: string) {
-  if (!command.arguments.includes(Protocol.PromptFile)) {
-    return command.arguments.filter((argument) => typeof argument === "string")
-  }
+  const given = command.arguments.filter((argument) => typeof argument === "string")
+  if (given.length === command.arguments.length) return given
   const path = yield* keepFile(`${folder}/${randomUUID()}.prompt`, prompt)
-  return command.arguments.map((argument) => (argument === Protocol.PromptFile ? path : argument))
+  return command.arguments.map((argument) => (typeof argument === "string" ? argument : path))
 })
 
 const reap = Effect.fn("ProcessLauncher.reap")(function* <State>(

@@ -5,8 +5,7 @@
  * same answer. `docs/custom-agent.md` builds one.
  */
 import type { Effect } from "effect"
-import type { AgentLauncher, ResetTime } from "shiftboss"
-import { Failure, Usage } from "shiftboss"
+import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
 
@@ -17,7 +16,7 @@ export type { Counts, Json } from "./internal/lines.ts"
 // -----------------------------------------------------------------------------
 
 /** In the arguments of a command: replaced by the path of a file that holds the prompt, which is gone after the attempt. */
-export const PromptFile: unique symbol = Symbol.for("shiftboss/node/PromptFile")
+export const PromptFile = { _tag: "PromptFile" } as const
 
 /** A command line. */
 export interface Command {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { type Counts, LineReader } from "../../src/node/internal/lines.ts"
 
 interface Read {

@@ -158,7 +158,7 @@ export const conclude = Effect.fnUntraced(function* <State>(
 // Internal
 // -----------------------------------------------------------------------------
 
-const lookMillis = 1000
+const lookMillis = 250
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const hungText = (

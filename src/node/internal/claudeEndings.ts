@@ -147,7 +147,7 @@ const errorKind = (error: string | null): Failure.FailureKind | null => {
 }
 
 const byText = (text: string, printed: ResetTime.Printed): Found | null => {
-  if (/^Request timed out/.test(text)) return ["request-timed-out", "Network"]
+  if (text.startsWith("Request timed out")) return ["request-timed-out", "Network"]
   if (/empty or malformed response/.test(text)) return ["malformed-response", "Network"]
   if (/limit reached\|\d{10}/.test(text)) {
     return ["usage-limit", "RateLimited", { resetAt: ResetTime.fromText(text, printed) }]

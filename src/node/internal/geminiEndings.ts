@@ -40,7 +40,7 @@ const resultOf = (state: State): AgentLauncher.AgentResult => {
 /** A turn that the loop detection stopped is printed as a success, with a warning before it. */
 const success = (state: State, result: AgentLauncher.AgentResult): Protocol.Reading => {
   const message = state.error?.message ?? ""
-  if (/^Loop detected/.test(message)) {
+  if (message.startsWith("Loop detected")) {
     return Protocol.failed("gemini/loop", Failure.make("TurnLimit", message, { raw: state.raw }), result)
   }
   if (state.error?.severity === "error") {
