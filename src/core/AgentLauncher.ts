@@ -11,6 +11,7 @@ import {
   Fiber,
   Layer,
   Queue,
+  Random,
   Schema,
   type Scope,
   Stream
@@ -222,49 +223,56 @@ export const layer = <R = never>(
 ): Layer.Layer<AgentLauncher, never, Exclude<R, Scope.Scope>> =>
   Layer.effect(
     AgentLauncher,
-    Effect.gen(function* () {
-      const context = yield* Effect.context<Exclude<R, Scope.Scope>>()
-      let sessions = 0
-      return AgentLauncher.of({
-        newSessionId: Effect.sync(() => `session-${++sessions}`),
-        reap: (identity) => Effect.succeed(identity._tag === "Fiber" ? "gone" : "unknown"),
-        launch: Effect.fn("AgentLauncher.launch")(function* (attempt, onIdentity) {
-          const identity: Identity = { _tag: "Fiber" }
-          yield* onIdentity(identity)
-          const feed = yield* makeFeed
-          let silence = Silence.begin(yield* monotonicMillis)
-          const emit = (activity: Activity) =>
-            Effect.map(monotonicMillis, (now) => {
-              silence = Silence.seen(silence, now, activity)
-              feed.publish(activity)
-            })
-          const body = Effect.scoped(agent(attempt, emit)).pipe(
-            Effect.provideContext(context),
-            Effect.map((value): Ending => ({ _tag: "Succeeded", result: value })),
-            Effect.raceFirst(hung(attempt, () => silence))
-          )
-          const ended = yield* Deferred.make<Ending>()
-          const fiber = yield* body.pipe(
-            Effect.catchCause((cause) => Effect.succeed(failed(failureOf(cause)))),
-            Effect.onInterrupt(() => Deferred.succeed(ended, failed(stopped))),
-            Effect.flatMap((ending) => Deferred.succeed(ended, ending)),
-            Effect.ensuring(Effect.sync(feed.end)),
-            Effect.forkScoped
-          )
-          return {
-            identity,
-            activity: feed.stream,
-            ended: Deferred.await(ended),
-            stop: () => Fiber.interrupt(fiber)
-          }
-        })
-      })
-    })
+    makeLauncher((attempt, emit) =>
+      Effect.map(agent(attempt, emit), (value): Ending => ({ _tag: "Succeeded", result: value }))
+    )
   )
+
+/** As `layer`, for agents that come to an ending of their own, such as a failure that left a result. */
+export const makeLauncher = Effect.fnUntraced(function* <R = never>(
+  agent: (attempt: Attempt, emit: (activity: Activity) => Effect.Effect<void>) => Effect.Effect<Ending, Failure, R>
+) {
+  const context = yield* Effect.context<Exclude<R, Scope.Scope>>()
+  return AgentLauncher.of({
+    newSessionId: randomId,
+    reap: (identity) => Effect.succeed(identity._tag === "Fiber" ? "gone" : "unknown"),
+    launch: Effect.fn("AgentLauncher.launch")(function* (attempt, onIdentity) {
+      const identity: Identity = { _tag: "Fiber" }
+      yield* onIdentity(identity)
+      const feed = yield* makeFeed
+      let silence = Silence.begin(yield* monotonicMillis)
+      const emit = (activity: Activity) =>
+        Effect.map(monotonicMillis, (now) => {
+          silence = Silence.seen(silence, now, activity)
+          feed.publish(activity)
+        })
+      const ended = yield* Deferred.make<Ending>()
+      const body = Effect.suspend(() => agent(attempt, emit)).pipe(
+        Effect.scoped,
+        Effect.provideContext(context),
+        Effect.raceFirst(hung(attempt, () => silence)),
+        Effect.interruptible,
+        Effect.catchCause((cause) => Effect.succeed(failed(failureOf(cause)))),
+        Effect.flatMap((ending) => Deferred.succeed(ended, ending)),
+        Effect.ensuring(Effect.sync(feed.end))
+      )
+      // An interruption reaches the agent only: stopped before it began, it still comes to an ending.
+      const fiber = yield* Effect.forkScoped(body, { startImmediately: true, uninterruptible: true })
+      return { identity, activity: feed.stream, ended: Deferred.await(ended), stop: () => Fiber.interrupt(fiber) }
+    })
+  })
+})
 
 // -----------------------------------------------------------------------------
 // Internal
 // -----------------------------------------------------------------------------
+
+/** A UUID of version 4. The core has no source of secure randomness: these ids need to differ, not to be secret. */
+const randomId = Effect.map(Effect.all(Array.from({ length: 32 }, () => Random.nextIntBetween(0, 15))), (digits) => {
+  const hex = digits.map((digit) => digit.toString(16)).join("")
+  const variant = (8 + ((digits[16] ?? 0) % 4)).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`
+})
 
 const stopped = make("Stopped", "The attempt was stopped")
 

@@ -46,15 +46,15 @@ export const seen = (silence: Silence, now: number, activity?: Activity): Silenc
  *
  * **Details**
  *
- * An agent that announces a wait is given that wait. One that only tries again, however often it says so, is not: after
- * `patience` times `limit` of nothing else its time is over. Some agents try for ever.
+ * One that only tries again, however often it says so, has `patience` times `limit` for it: some agents try for ever. A
+ * single wait longer than that is given to an agent that announces it.
  */
 export const dueAt = (silence: Silence, limit: number): number => {
   if (silence.retry !== null) {
     const { since, delay } = silence.retry
     return delay >= patience * limit
       ? silence.at + delay + limit
-      : Math.min(silence.at + delay + limit, Math.max(since + patience * limit, silence.at + delay))
+      : Math.min(silence.at + delay + limit, since + patience * limit)
   }
   return silence.at + (silence.tools.size > 0 ? patience * limit : limit)
 }

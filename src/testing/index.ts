@@ -1,1 +1,2 @@
-export {}
+export { launcherConformance } from "./LauncherConformance.ts"
+export * as ScriptedLauncher from "./ScriptedLauncher.ts"
