@@ -242,7 +242,7 @@ const result = (state: State, json: Protocol.Json, line: string): State => {
     ...state,
     sessionId: textAt(json, "session_id") ?? state.sessionId,
     result: json,
-    raw: Protocol.rawOf(line),
+    raw: line,
     usage: Protocol.addUsage(state.usage, since === null ? resultUsage(json) : modelUsage(since)),
     costUsd: since === null ? state.costUsd : (state.costUsd ?? 0) + costOf(since),
     turns: turns === null ? state.turns : (state.turns ?? 0) + turns

@@ -154,7 +154,7 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
         ...state,
         end: "completed",
         message: null,
-        raw: Protocol.rawOf(line),
+        raw: line,
         usage: usageOf(objectAt(json, "usage"))
       })
     case "turn.failed":
@@ -162,7 +162,7 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
         ...state,
         end: "failed",
         message: textAt(objectAt(json, "error") ?? {}, "message"),
-        raw: Protocol.rawOf(line)
+        raw: line
       })
     default:
       return Protocol.quietly(state)
@@ -173,8 +173,8 @@ const noTools = new Set(["agent_message", "reasoning", "todo_list", "error"])
 
 const item = (state: State, json: Protocol.Json, completed: boolean): Protocol.Step<State> => {
   const type = textAt(json, "type") ?? "item"
-  const text = textAt(json, "text")
-  if (type === "agent_message" && completed && text !== null) {
+  if (type === "agent_message" && completed) {
+    const text = textAt(json, "text") ?? ""
     return { state: { ...state, text }, activity: [{ _tag: "Text", text }] }
   }
   const id = textAt(json, "id")

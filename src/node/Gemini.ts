@@ -127,11 +127,11 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
       return Protocol.quietly({
         ...state,
         error: { severity: textAt(json, "severity"), message: textAt(json, "message") ?? "" },
-        raw: Protocol.rawOf(line)
+        raw: line
       })
     case "result": {
       // The line of the error says more than a result without a reason.
-      const raw = state.raw !== null && objectAt(json, "error") === null ? state.raw : Protocol.rawOf(line)
+      const raw = state.raw !== null && objectAt(json, "error") === null ? state.raw : line
       return Protocol.quietly({ ...state, result: json, raw })
     }
     default:

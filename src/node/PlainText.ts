@@ -134,7 +134,9 @@ const blockOf = (text: string, limit: number): Result.Result<Protocol.Json, Bloc
     const json = Protocol.parseObject(text.slice(open + 3, -3).replace(/^[a-z]*\s*\n/i, ""))
     return json === null ? fail("invalid", "what the last fence holds is no JSON object") : Result.succeed(json)
   }
-  const lines = text.slice(-limit).split("\n")
+  // A line that is cut by the limit is looked at as a whole.
+  const from = text.length <= limit ? 0 : text.lastIndexOf("\n", text.length - limit) + 1
+  const lines = text.slice(from).split("\n")
   const pairs: Array<[string, string]> = []
   for (const line of lines.reverse()) {
     const pair = /^\s*([A-Za-z][\w -]{0,63}?)\s*:\s+(\S.*?)\s*$/.exec(line)
@@ -142,6 +144,6 @@ const blockOf = (text: string, limit: number): Result.Result<Protocol.Json, Bloc
     pairs.unshift([pair[1] ?? "", pair[2] ?? ""])
   }
   if (pairs.length === 0) return fail("missing", "its last line is neither a fence nor `key: value`")
-  if (pairs.length === lines.length && text.length > limit) return fail("tooLong", `more than ${limit} characters`)
+  if (pairs.length === lines.length && from > 0) return fail("tooLong", `more than ${limit} characters`)
   return Result.succeed(Object.fromEntries(pairs))
 }

@@ -5,7 +5,7 @@
  * same answer. `docs/custom-agent.md` builds one.
  */
 import type { Effect } from "effect"
-import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
+import { type AgentLauncher, Failure, type ResetTime, type Usage } from "shiftboss"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
 
@@ -104,6 +104,53 @@ export interface Output {
   readonly printed: ResetTime.Printed
 }
 
+/** What reads an output while it comes. */
+export interface Reader<State> {
+  readonly write: (chunk: Uint8Array) => void
+  readonly state: () => State
+  /** The end of the output: answers what its lines were. */
+  readonly end: () => Counts
+}
+
+/** Reads the lines of an output, in whatever pieces they come. */
+export const reader = <State>(
+  protocol: Protocol<State>,
+  attempt: AgentLauncher.Attempt,
+  on: {
+    readonly activity?: ((activity: AgentLauncher.Activity) => void) | undefined
+    /** A line that is no JSON object. */
+    readonly noise?: ((line: string) => void) | undefined
+    /** A longer line is skipped. Default 32 MiB. */
+    readonly maxLineBytes?: number | undefined
+  } = {}
+): Reader<State> => {
+  let state = protocol.initial(attempt)
+  const lines = new LineReader({
+    maxLineBytes: on.maxLineBytes,
+    onNoise: on.noise,
+    onLine: (json, line) => {
+      let step: Step<State>
+      try {
+        step = protocol.read(state, json, line)
+      } catch {
+        // One line that a protocol cannot bear must not cost the whole attempt.
+        on.activity?.({ _tag: "Drift", raw: rawOf(line) })
+        return
+      }
+      state = step.state
+      if (on.activity !== undefined) for (const activity of step.activity) on.activity(activity)
+    }
+  })
+  return {
+    write: (chunk) => lines.write(chunk),
+    state: () => state,
+    end: () => {
+      lines.end()
+      return lines.counted
+    }
+  }
+}
+
 /** Reads a whole output as the launcher reads it while it comes. `consult` adds what the agent left elsewhere. */
 export const readAll = <State>(
   protocol: Protocol<State>,
@@ -112,22 +159,16 @@ export const readAll = <State>(
   consult: (state: State) => State = (state) => state
 ): Reading => {
   const { code, signal, printed } = output
-  let state = protocol.initial(attempt)
   const stdout = new Tail(protocol.keepBytes ?? keptBytes, undefined)
   const stderr = new Tail(keptBytes, undefined)
   stderr.write(Buffer.from(output.stderr))
-  const lines = new LineReader({
-    onNoise: (line) => stdout.write(Buffer.from(`${line}\n`)),
-    onLine: (json, line) => {
-      state = protocol.read(state, json, line).state
-    }
-  })
+  const lines = reader(protocol, attempt, { noise: (line) => stdout.write(Buffer.from(`${line}\n`)) })
   if (protocol.output === "text") stdout.write(Buffer.from(output.stdout))
   else lines.write(output.stdout)
-  lines.end()
-  return protocol.ending(consult(state), {
-    ...{ code, signal, printed },
-    ...{ stdout: stdout.text(), stderr: stderr.text(), counts: lines.counted },
+  const counts = lines.end()
+  return protocol.ending(consult(lines.state()), {
+    ...{ code, signal, printed, counts },
+    ...{ stdout: stdout.text(), stderr: stderr.text() },
     cut: protocol.output === "text" ? stdout.close() : null
   })
 }
@@ -147,7 +188,9 @@ export const fitsArgument = (prompt: string): boolean =>
   !prompt.startsWith("-") && Buffer.byteLength(prompt) <= maxPromptArgument
 
 /** A step that nobody sees. */
-export const quietly = <State>(state: State): Step<State> => ({ state, activity: [] })
+export const quietly = <State>(state: State): Step<State> => ({ state, activity: nothing })
+
+const nothing: ReadonlyArray<AgentLauncher.Activity> = []
 
 /** A result of which only the given parts are known. */
 export const known = (parts: Partial<AgentLauncher.AgentResult>): AgentLauncher.AgentResult => ({
@@ -168,17 +211,21 @@ export const succeeded = (rule: string, result: AgentLauncher.AgentResult): Read
 
 /** A failure with the result that the agent printed for it. */
 export const failed = (rule: string, failure: Failure.Failure, result: AgentLauncher.AgentResult): Reading => ({
-  ending: { _tag: "Failed", failure, result },
+  ending: { _tag: "Failed", failure: shortened(failure), result },
   rule,
   known: result
 })
 
 /** A failure for which the agent printed no result. */
 export const ended = (rule: string, failure: Failure.Failure, seen: AgentLauncher.AgentResult): Reading => ({
-  ending: { _tag: "Failed", failure },
+  ending: { _tag: "Failed", failure: shortened(failure) },
   rule,
   known: seen
 })
+
+/** Lines of any length may be given as `raw`. */
+const shortened = (failure: Failure.Failure): Failure.Failure =>
+  failure.raw === null ? failure : Failure.make(failure.kind, failure.detail, { ...failure, raw: rawOf(failure.raw) })
 
 /** How a process that printed no result ended, in words. */
 export const exitText = (exit: Exit): string =>
@@ -191,7 +238,7 @@ export const wasSignalled = (exit: Exit): boolean =>
 /** At most this much of a line is kept as `raw`. */
 const maxRaw = 4096
 
-/** A line short enough to be kept. Copied, so that the rest of the output is not kept with it. */
+/** A line short enough to be kept. A copy, so that the rest of the output is not kept with it. */
 export const rawOf = (line: string): string =>
   Buffer.from(line.length <= maxRaw ? line : `${line.slice(0, maxRaw)} … (${line.length} characters)`).toString()
 

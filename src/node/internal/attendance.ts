@@ -5,7 +5,6 @@ import { Clock, Duration, Effect } from "effect"
 import { AgentLauncher, Failure, Silence } from "shiftboss"
 import * as Protocol from "../Protocol.ts"
 import { barrierName, type Gone } from "./child.ts"
-import { LineReader } from "./lines.ts"
 import { Tail } from "./tail.ts"
 
 /** Why the launcher ended an agent that had not ended by itself. */
@@ -57,26 +56,15 @@ export const attend = Effect.fnUntraced(function* <State>(
   const stdout = new Tail(protocol.keepBytes ?? Protocol.keptBytes, isText ? options.outputFile : undefined)
   const stderr = new Tail(Protocol.keptBytes, undefined)
   let silence = Silence.begin(now())
-  let state = protocol.initial(attempt)
   let verdict: Verdict | null = null
   const publish = (activity: AgentLauncher.Activity) => feed.publish(presentable(activity, options.redact))
 
-  const lines = new LineReader({
+  const lines = Protocol.reader(protocol, attempt, {
     maxLineBytes: options.maxLineBytes,
-    onNoise: (line) => stdout.write(Buffer.from(`${line}\n`)),
-    onLine: (json, line) => {
-      let step: Protocol.Step<State>
-      try {
-        step = protocol.read(state, json, line)
-      } catch {
-        // One line that a protocol cannot bear must not cost the whole attempt.
-        return publish({ _tag: "Drift", raw: Protocol.rawOf(line) })
-      }
-      state = step.state
-      for (const activity of step.activity) {
-        silence = Silence.seen(silence, now(), activity)
-        publish(activity)
-      }
+    noise: (line) => stdout.write(Buffer.from(`${line}\n`)),
+    activity: (activity) => {
+      silence = Silence.seen(silence, now(), activity)
+      publish(activity)
     }
   })
   const attended: Attended<State> = {
@@ -93,21 +81,21 @@ export const attend = Effect.fnUntraced(function* <State>(
     },
     activity: feed.stream,
     silence: () => silence,
-    isTerminal: () => protocol.terminal(state),
+    isTerminal: () => protocol.terminal(lines.state()),
     endBy: (reason) => {
       verdict ??= reason
     },
     close: () => {
-      lines.end()
+      const counts = lines.end()
       const exit = {
         stdout: stdout.text(),
         stderr: stderr.text(),
         cut: isText ? stdout.close() : null,
-        counts: lines.counted,
+        counts,
         printed: { now: clock.currentTimeMillisUnsafe(), timeZone: options.timeZone }
       }
       const left = { env: options.env, startedAt }
-      return { state, exit, left, verdict, redact: options.redact, publish, finish: feed.end }
+      return { state: lines.state(), exit, left, verdict, redact: options.redact, publish, finish: feed.end }
     }
   }
   return attended
