@@ -3,13 +3,13 @@
  *
  *     node examples/explain-ending.ts <claude|codex|gemini|text> <folder or stdout file> [--at <time>] [--zone <zone>]
  *
- * A folder may hold `stdout`, `stderr`, `rc` (the exit code, or the signal) and, for Codex, `rollout-tail.jsonl` (the end
+ * Without arguments it explains a limit of Claude Code that was recorded. A folder may hold `stdout`, `stderr`, `rc` (the exit code, or the signal) and, for Codex, `rollout-tail.jsonl` (the end
  * of the thread's own file). Times like "resets 1:15am" need to know when and where they were printed: by default at the
  * last time in the output, in this machine's zone. `resetAt` is in epoch milliseconds.
  */
 import { existsSync, readFileSync, statSync } from "node:fs"
-import { dirname, join } from "node:path"
-import { pathToFileURL } from "node:url"
+import { basename, dirname, join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { parseArgs } from "node:util"
 import { Duration } from "effect"
 import type { AgentLauncher } from "shiftboss"
@@ -37,11 +37,12 @@ export interface Where {
 
 /** Reads a recorded output. */
 export const explain = (agent: string, path: string, where: Where = {}): Explained => {
-  const folder = statSync(path).isDirectory()
-  const beside = (name: string): string => join(folder ? path : dirname(path), name)
-  const stdout = readFileSync(folder ? join(path, "stdout") : path)
-  const stderr = folder ? textOf(beside("stderr")) : ""
-  const exit = exitOf(folder ? textOf(beside("rc")) : "0")
+  const folder = statSync(path).isDirectory() ? path : basename(path) === "stdout" ? dirname(path) : null
+  const beside = (name: string): string => (folder === null ? "" : textOf(join(folder, name)))
+  const stdout = readFileSync(statSync(path).isDirectory() ? join(path, "stdout") : path)
+  const stderr = beside("stderr")
+  // Of a lone file it is not known how the program exited; the terminal line decides in any case.
+  const exit = exitOf(beside("rc"))
   const printed = {
     now: where.at ?? lastTime(stdout) ?? statSync(path).mtimeMs,
     timeZone: where.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -51,7 +52,7 @@ export const explain = (agent: string, path: string, where: Where = {}): Explain
     case "claude":
       return explained(Protocol.readAll(ClaudeCode.protocol(), attempt, output))
     case "codex": {
-      const thread = textOf(beside("rollout-tail.jsonl")).split("\n")
+      const thread = beside("rollout-tail.jsonl").split("\n")
       return explained(
         Protocol.readAll(Codex.protocol(), attempt, output, (state) => Codex.withThreadFile(state, thread, 0))
       )
@@ -106,16 +107,21 @@ const lastTime = (stdout: Buffer): number | null => {
   return Number.isNaN(last) ? null : last
 }
 
+const usage = "usage: node examples/explain-ending.ts <claude|codex|gemini|text> <folder or stdout file>"
+const shown = new URL("../test/fixtures/recordings/claude/429-usage-limit-oauth", import.meta.url)
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const { positionals, values } = parseArgs({
-    allowPositionals: true,
-    options: { at: { type: "string" }, zone: { type: "string" } }
-  })
-  const [agent, path] = positionals
-  if (agent === undefined || path === undefined) {
-    console.error("usage: node examples/explain-ending.ts <claude|codex|gemini|text> <folder or stdout file>")
-    process.exit(2)
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: { at: { type: "string" }, zone: { type: "string" } }
+    })
+    const [agent, path] = positionals.length === 0 ? ["claude", fileURLToPath(shown)] : positionals
+    if (agent === undefined || path === undefined) throw new Error("Give an agent and a path")
+    const at = values.at === undefined ? undefined : Date.parse(values.at)
+    console.log(JSON.stringify(explain(agent, path, { at, zone: values.zone }), null, 2))
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${usage}`)
+    process.exitCode = 2
   }
-  const at = values.at === undefined ? undefined : Date.parse(values.at)
-  console.log(JSON.stringify(explain(agent, path, { at, zone: values.zone }), null, 2))
 }

@@ -2,7 +2,7 @@
  * The contract of `AgentLauncher` as a list of cases. They need no test framework: each is an effect that fails when its
  * rule is broken, to be run by whatever runs tests.
  */
-import { Data, Duration, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Data, Duration, Effect, Exit, Fiber, type Scope, Stream } from "effect"
 import type { AgentLauncher } from "shiftboss"
 
 // -----------------------------------------------------------------------------

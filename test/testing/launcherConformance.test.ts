@@ -66,7 +66,7 @@ const subjects: { readonly [name: string]: Subject } = {
 
 describe("launcherConformance", () => {
   for (const [name, subject] of Object.entries(subjects)) {
-    describe(name, () => {
+    describe(`of ${name}`, () => {
       for (const { name: rule, run } of launcherConformance(subject)) it.live(rule, () => run)
     })
   }

@@ -62,6 +62,8 @@ const errorOf = (message: string, type: string | null, exit: Protocol.Exit): Fou
   if (type === "FatalTurnLimitedError" || exit.code === 53) return ["max-turns", "TurnLimit"]
   const status = statusOf(message, exit)
   if (status !== null) return byStatus(status, message, exit)
+  if (/exhausted|exceeded your current quota/.test(message)) return byStatus(429, message, exit)
+  if (/model is overloaded/.test(message)) return byStatus(503, message, exit)
   if (/is not found for API version/.test(message)) return ["model", "ModelUnavailable"]
   if (/fetch failed/.test(message)) return ["connection-failed", "Network"]
   if (/\bterminated\b|Incomplete JSON segment/.test(message)) return ["stream-cut", "StreamCut"]
