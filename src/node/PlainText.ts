@@ -63,7 +63,7 @@ export const protocol = (options: Options): Protocol.Protocol<null> => ({
     }
   },
   initial: () => null,
-  read: Protocol.quietly,
+  read: (state, _, line) => ({ state, activity: [{ _tag: "Text", text: line }] }),
   terminal: () => false,
   ending: (_, exit) => endingOf(options, exit)
 })
@@ -107,12 +107,12 @@ const endingOf = (options: Options, exit: Protocol.Exit): Protocol.Reading => {
     if (options.block === undefined) return Protocol.succeeded("text/exit-0", result)
     const block = readBlock(exit.stdout, options.block)
     if (Result.isSuccess(block)) return Protocol.succeeded("text/block", result)
-    const raw = Protocol.rawOf(exit.stdout.slice(-1024))
-    return Protocol.failed("text/no-block", Failure.make("Unknown", block.failure.message, { raw }), result)
+    const more = { raw: Protocol.lastLines(exit.stdout) }
+    return Protocol.failed("text/no-block", Failure.make("Unknown", block.failure.message, more), result)
   }
   const said = stderr.split("\n").at(-1) ?? ""
   const detail = `${options.command} ${Protocol.exitText(exit)}${said === "" ? "" : `: ${Protocol.sentence(said)}`}`
-  const more = { raw: stderr === "" ? null : Protocol.rawOf(stderr.slice(-1024)) }
+  const more = { raw: Protocol.lastLines(stderr) }
   if (Protocol.wasSignalled(exit))
     return Protocol.failed("text/signal", Failure.make("Interrupted", detail, more), result)
   const kind = options.exitCodes?.[exit.code ?? -1]

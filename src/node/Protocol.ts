@@ -5,7 +5,7 @@
  * same answer. `docs/custom-agent.md` builds one.
  */
 import type { Effect } from "effect"
-import { type AgentLauncher, Failure, type ResetTime, type Usage } from "shiftboss"
+import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
 
@@ -134,7 +134,7 @@ export const reader = <State>(
         step = protocol.read(state, json, line)
       } catch {
         // One line that a protocol cannot bear must not cost the whole attempt.
-        on.activity?.({ _tag: "Drift", raw: rawOf(line) })
+        on.activity?.({ _tag: "Drift", raw: line })
         return
       }
       state = step.state
@@ -211,21 +211,17 @@ export const succeeded = (rule: string, result: AgentLauncher.AgentResult): Read
 
 /** A failure with the result that the agent printed for it. */
 export const failed = (rule: string, failure: Failure.Failure, result: AgentLauncher.AgentResult): Reading => ({
-  ending: { _tag: "Failed", failure: shortened(failure), result },
+  ending: { _tag: "Failed", failure, result },
   rule,
   known: result
 })
 
 /** A failure for which the agent printed no result. */
 export const ended = (rule: string, failure: Failure.Failure, seen: AgentLauncher.AgentResult): Reading => ({
-  ending: { _tag: "Failed", failure: shortened(failure) },
+  ending: { _tag: "Failed", failure },
   rule,
   known: seen
 })
-
-/** Lines of any length may be given as `raw`. */
-const shortened = (failure: Failure.Failure): Failure.Failure =>
-  failure.raw === null ? failure : Failure.make(failure.kind, failure.detail, { ...failure, raw: rawOf(failure.raw) })
 
 /** How a process that printed no result ended, in words. */
 export const exitText = (exit: Exit): string =>
@@ -235,21 +231,15 @@ export const exitText = (exit: Exit): string =>
 export const wasSignalled = (exit: Exit): boolean =>
   exit.signal !== null || exit.code === 129 || exit.code === 130 || exit.code === 137 || exit.code === 143
 
-/** At most this much of a line is kept as `raw`. */
-const maxRaw = 4096
-
-/** A line short enough to be kept. A copy, so that the rest of the output is not kept with it. */
-export const rawOf = (line: string): string =>
-  Buffer.from(line.length <= maxRaw ? line : `${line.slice(0, maxRaw)} … (${line.length} characters)`).toString()
+/** The end of a text for a failure's `raw`: at most so many whole lines, or null when there are none. */
+export const lastLines = (text: string, count = 20): string | null =>
+  text.trim() === "" ? null : text.trim().split("\n").slice(-count).join("\n")
 
 // oxlint-disable-next-line no-control-regex
 const colours = /\u001b\[[0-9;]*m/g
 
-/** The first line of a message, as one sentence for a person. */
-export const sentence = (message: string): string => {
-  const line = message.replace(colours, "").trim().split("\n", 1)[0] ?? ""
-  return line.length <= 400 ? line : `${line.slice(0, 400)} …`
-}
+/** The first line of a message, without colours. The launcher cuts it when it is long, once its secrets are out of it. */
+export const sentence = (message: string): string => message.replace(colours, "").trim().split("\n", 1)[0] ?? ""
 
 // -----------------------------------------------------------------------------
 // Reading fields

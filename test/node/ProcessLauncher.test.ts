@@ -296,6 +296,37 @@ describe("ProcessLauncher", () => {
     )
   })
 
+  it.live("leaves nothing of a secret where a long text is cut", () =>
+    Effect.gen(function* () {
+      const key = "correct-horse-battery-staple"
+      const padded = (length: number) => `$(printf '%${length}s' x | tr ' ' x)`
+      const script = [400, 4096, 8192]
+        .map((cut) => `${say(`${padded(cut - 10)}$AGENT_KEY`)}; p="${padded(cut - 10)}$AGENT_KEY"`)
+        .concat(`echo '{"type":"error","text":"'$p'"}'`)
+        .join("; ")
+      const run = yield* launch(script, { attempt: { env: { AGENT_KEY: key } } })
+      const ending = yield* run.ended
+      const { result: _, ...told } = ending
+      assert.notInclude(JSON.stringify([told, yield* Stream.runCollect(run.activity)]), key.slice(0, 6))
+    })
+  )
+
+  it.live("tells what an agent used that was cut short, where that is known", () =>
+    Effect.gen(function* () {
+      const usage = { input: 1, output: 2, cacheRead: null, cacheWrite: null, reasoning: null }
+      const counters = { usage: "session", cost: "attempt" } as const
+      const knowing: typeof protocol = {
+        ...protocol,
+        ending: (state, exit) => ({ ...protocol.ending(state, exit), known: Protocol.known({ usage, counters }) })
+      }
+      const run = yield* launchWith(knowing, "kill -9 $$")
+      assert.strictEqual(failureOf(yield* run.ended).kind, "Interrupted")
+      assert.deepStrictEqual(yield* Stream.runCollect(run.activity), [
+        { _tag: "UsageSoFar", usage, counter: "session" }
+      ])
+    })
+  )
+
   it.live("keeps reading a talkative run that nobody watches, in bounded memory", () =>
     Effect.gen(function* () {
       const script = `const line = JSON.stringify({ type: "say", text: "x".repeat(1000) }) + "\\n"

@@ -61,7 +61,10 @@ export const attend = Effect.fnUntraced(function* <State>(
 
   const lines = Protocol.reader(protocol, attempt, {
     maxLineBytes: options.maxLineBytes,
-    noise: (line) => stdout.write(Buffer.from(`${line}\n`)),
+    noise: (line) => {
+      if (isText) publish({ _tag: "Text", text: line })
+      else stdout.write(Buffer.from(`${line}\n`))
+    },
     activity: (activity) => {
       silence = Silence.seen(silence, now(), activity)
       publish(activity)
@@ -71,9 +74,8 @@ export const attend = Effect.fnUntraced(function* <State>(
     onStdout: (chunk) => {
       // Only what is said counts as activity: an agent that repeats its own retry is alive without getting on.
       if (silence.retry === null) silence = Silence.seen(silence, now())
-      if (!isText) return lines.write(chunk)
-      stdout.write(chunk)
-      publish({ _tag: "Text", text: chunk.toString() })
+      if (isText) stdout.write(chunk)
+      lines.write(chunk)
     },
     onStderr: (chunk) => {
       stderr.write(chunk)
@@ -89,7 +91,7 @@ export const attend = Effect.fnUntraced(function* <State>(
       const counts = lines.end()
       const exit = {
         stdout: stdout.text(),
-        stderr: stderr.text(),
+        stderr: stderr.lines(),
         cut: isText ? stdout.close() : null,
         counts,
         printed: { now: clock.currentTimeMillisUnsafe(), timeZone: options.timeZone }
@@ -137,6 +139,11 @@ export const conclude = Effect.fnUntraced(function* <State>(
   if (ending._tag === "Failed" && ending.failure.kind === "Unknown") {
     publish({ _tag: "Drift", raw: ending.failure.raw ?? ending.failure.detail })
   }
+  const { known } = reading
+  if (ending.result === undefined && known.usage !== null) {
+    // The agent was cut short, and what it used is known all the same.
+    publish({ _tag: "UsageSoFar", usage: known.usage, counter: known.counters?.usage })
+  }
   finish()
   yield* Effect.annotateCurrentSpan({ rule: reading.rule, ending: ending._tag })
   return ending
@@ -171,11 +178,7 @@ const readingOf = <State>(protocol: Protocol.Protocol<State>, state: State, exit
     const said = Protocol.sentence(
       exit.stderr.slice(barrierName.length + 1).replace(/^[\s\d:]*(?:line \d+:)?\s*exec:\s*/, "")
     )
-    return Protocol.ended(
-      "launcher/exec",
-      Failure.make("LauncherFailed", said, { raw: Protocol.rawOf(exit.stderr) }),
-      nothing
-    )
+    return Protocol.ended("launcher/exec", Failure.make("LauncherFailed", said, { raw: exit.stderr.trim() }), nothing)
   }
   try {
     return protocol.ending(state, exit)
@@ -202,23 +205,31 @@ const presentableEnding = (ending: AgentLauncher.Ending, redact: (text: string) 
 }
 
 const presentableFailure = (failure: Failure.Failure, redact: (text: string) => string): Failure.Failure =>
-  Failure.make(failure.kind, redact(failure.detail), {
+  Failure.make(failure.kind, cutTo(detailCharacters, redact(failure.detail)), {
     scope: failure.scope,
-    raw: failure.raw === null ? null : redact(failure.raw),
+    raw: failure.raw === null ? null : cutTo(rawCharacters, redact(failure.raw)),
     resetAt: failure.resetAt
   })
 
+const detailCharacters = 400
+const rawCharacters = 4096
 /** Text of activities is for looking at, and kept for those who come late: not all of it. */
 const shownCharacters = 8192
+
+/** A copy, so that the rest of the text is not kept with it. Cut only when the secrets are out: half of one is one too. */
+const cutTo = (characters: number, text: string): string =>
+  Buffer.from(
+    text.length <= characters ? text : `${text.slice(0, characters)} … (${text.length} characters)`
+  ).toString()
 
 const presentable = (activity: AgentLauncher.Activity, redact: (text: string) => string): AgentLauncher.Activity => {
   switch (activity._tag) {
     case "Text":
-      return { ...activity, text: redact(activity.text.slice(0, shownCharacters)) }
+      return { ...activity, text: cutTo(shownCharacters, redact(activity.text)) }
     case "AgentRetry":
       return { ...activity, failure: presentableFailure(activity.failure, redact) }
     case "Drift":
-      return { ...activity, raw: redact(activity.raw) }
+      return { ...activity, raw: cutTo(rawCharacters, redact(activity.raw)) }
     default:
       return activity
   }

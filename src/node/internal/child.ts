@@ -118,6 +118,7 @@ const watch = (child: ChildProcess, options: ChildOptions): Deferred.Deferred<Go
 
 /** What can be told before anything is started; the system's own answers name no reason. */
 const refusalOf = (options: ChildOptions): Refusal | null => {
+  if (process.platform === "win32") return "Agents cannot be launched on Windows: use Linux or macOS"
   if (!isDirectory(options.directory)) return `The directory ${options.directory} does not exist`
   const { program } = options
   if (program.includes("/")) {

@@ -14,7 +14,7 @@ export const retryFailure = (json: Protocol.Json, line: string): Failure.Failure
   const error = textAt(json, "error")
   const kind = error === "overloaded" ? "Capacity" : (statusKind(status) ?? errorKind(error) ?? "Network")
   const what = status === null ? (error ?? "unknown error") : `${status} ${error ?? ""}`.trim()
-  return Failure.make(kind, `Claude Code tries again after: ${what}`, { raw: Protocol.rawOf(line) })
+  return Failure.make(kind, `Claude Code tries again after: ${what}`, { raw: line })
 }
 
 export const endingOf = (state: State, result: AgentLauncher.AgentResult, exit: Protocol.Exit): Protocol.Reading => {
@@ -159,7 +159,7 @@ const byText = (text: string, printed: ResetTime.Printed): Found | null => {
 const withoutResult = (state: State, seen: AgentLauncher.AgentResult, exit: Protocol.Exit): Protocol.Reading => {
   // Called for another format it prints its errors as text, some of them on stdout.
   const stderr = exit.stderr.trim() || exit.stdout.trim()
-  const raw = stderr === "" ? null : Protocol.rawOf(stderr)
+  const raw = Protocol.lastLines(stderr)
   const ended = (rule: string, kind: Failure.FailureKind, detail: string) =>
     Protocol.ended(`claude/${rule}`, Failure.make(kind, detail, { raw }), seen)
   if (!state.opened && exit.code !== 0 && !Protocol.wasSignalled(exit)) {

@@ -11,7 +11,7 @@ import { objectAt, textAt } from "../Protocol.ts"
 export const retryFailure = (message: string, line: string): Failure.Failure => {
   const about = /\((.*)\)\s*$/s.exec(message)?.[1] ?? message
   const [, kind] = byMessage(about) ?? ["", "Network"]
-  return Failure.make(kind, Protocol.sentence(message), { raw: Protocol.rawOf(line) })
+  return Failure.make(kind, Protocol.sentence(message), { raw: line })
 }
 
 export const endingOf = (state: State, result: AgentLauncher.AgentResult, exit: Protocol.Exit): Protocol.Reading => {
@@ -112,11 +112,7 @@ const withoutEnd = (state: State, seen: AgentLauncher.AgentResult, exit: Protoco
     .filter((line) => line.trim() !== "" && !line.startsWith("Reading "))
     .join("\n")
   const ended = (rule: string, kind: Failure.FailureKind, detail: string) =>
-    Protocol.ended(
-      `codex/${rule}`,
-      Failure.make(kind, detail, { raw: stderr === "" ? null : Protocol.rawOf(stderr) }),
-      seen
-    )
+    Protocol.ended(`codex/${rule}`, Failure.make(kind, detail, { raw: Protocol.lastLines(stderr) }), seen)
   if (state.file.aborted) return ended("aborted", "Interrupted", "Codex was interrupted")
   if (state.threadId !== null || Protocol.wasSignalled(exit)) {
     return ended("interrupted", "Interrupted", `Codex ${Protocol.exitText(exit)} before the end of its turn`)

@@ -30,7 +30,7 @@ export const environmentOf = (
 /** Shorter values are words, not secrets. */
 const minSecret = 6
 const secretName = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|COOKIE|PRIVATE|AUTHORIZATION/i
-const secretNameNot = /^(?:GIT_CONFIG_KEY_\d+|SSH_AUTH_SOCK)$/
+const secretNameNot = /^GIT_CONFIG_KEY_\d+$/
 
 /** Forms that are secrets wherever they stand. */
 const forms: ReadonlyArray<readonly [RegExp, string]> = [

@@ -125,7 +125,7 @@ const withoutResult = (seen: AgentLauncher.AgentResult, exit: Protocol.Exit): Pr
   const ended = ([rule, kind, more]: Found, detail = detailOf(message)) =>
     Protocol.ended(
       `gemini/${rule}`,
-      Failure.make(kind, detail, { raw: stderr === "" ? null : Protocol.rawOf(message), ...more }),
+      Failure.make(kind, detail, { raw: Protocol.lastLines(message), ...more }),
       last === null ? seen : { ...seen, sessionId: textAt(last, "session_id") ?? seen.sessionId }
     )
   if (Protocol.wasSignalled(exit) || (exit.code === 0 && last === null)) {

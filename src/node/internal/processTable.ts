@@ -90,7 +90,7 @@ const linuxEntry = (pid: number): Entry | null => {
 }
 
 /** Without /proc, as on macOS: there is no session and no environment to be seen, so groups and parents must do. */
-const portable = (): ReadonlyArray<Entry> =>
+export const portable = (): ReadonlyArray<Entry> =>
   execFileSync("ps", ["-Ao", "pid=,ppid=,pgid=,stat=,lstart="], {
     encoding: "utf8",
     env: { ...process.env, LC_ALL: "C" }

@@ -22,6 +22,9 @@ export const look = (family: Family): ReadonlyArray<Entry> => {
   return alive
 }
 
+/** Processes of another user, or in an uninterruptible wait, cannot be killed: somebody has to be told. */
+const stubbornMillis = 5000
+
 /** Without their root the others get this long at most: nobody is left to end them in order. */
 const orphansMillis = 500
 
@@ -51,7 +54,14 @@ export const stopFamily = Effect.fnUntraced(function* (
     }
   }
   // One that forks while it is looked for may be missed by one look, never by a look after everything seen is dead.
-  for (let unseen = 0, pause = 5; unseen < 2; alive = look(family)) {
+  const killing = yield* monotonicMillis
+  for (let unseen = 0, pause = 5, warned = false; unseen < 2; alive = look(family)) {
+    if (!warned && (yield* monotonicMillis) - killing > stubbornMillis) {
+      warned = true
+      yield* Effect.logWarning(
+        `Processes that cannot be killed: ${alive.map(({ pid }) => pid).join(", ")}. End them by hand.`
+      )
+    }
     unseen = alive.length === 0 ? unseen + 1 : 0
     for (const entry of alive) kill(entry, "SIGKILL")
     if (unseen < 2) yield* Effect.sleep(pause)

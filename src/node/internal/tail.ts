@@ -45,6 +45,12 @@ export class Tail {
     return all.toString("utf8", from)
   }
 
+  /** The end as whole lines: half a secret at the beginning could not be told from other text. */
+  lines(): string {
+    const text = this.text()
+    return this.bytes > this.kept ? text.slice(text.indexOf("\n") + 1) : text
+  }
+
   /** Closes the file. Answers null when nothing was cut. */
   close(): Cut | null {
     if (this.file !== null) closeSync(this.file)
