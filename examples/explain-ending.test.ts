@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Counters } from "shiftboss"
 import { explain, type Explained } from "./explain-ending.ts"
 
 const fixtures = new URL("../test/fixtures/", import.meta.url).pathname
@@ -11,6 +12,8 @@ const [, ...rows] = readFileSync(join(fixtures, "endings.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"))
   .map((line) => line.split(/ {2,}/))
+
+const counters = { usage: "session", cost: "attempt" } as const
 
 const told = (value: string | number | null): string => (value === null ? "-" : String(value))
 
@@ -52,6 +55,19 @@ describe("recorded endings", () => {
     )
     assert.isAbove(all.length, 200)
     assert.deepStrictEqual(rows.map(([recording]) => recording).sort(), all.sort())
+  })
+
+  it("adds up to what Codex counts over a thread that was killed and resumed three times", () => {
+    const recordings = ["resume-1-killed", "resume-2-continues", "resume-3-again", "resume-4-other-cwd"]
+    let ledger = Counters.empty
+    const outputs = recordings.map((name, index) => {
+      const { sessionId, usage, outcome } = read(`codex/${name}`)
+      const told = { sessionId, usage: outcome === "failed" ? null : usage, costUsd: null, counters }
+      const [share, next] = Counters.share(ledger, told, index > 0)
+      ledger = next
+      return share.usage?.output ?? null
+    })
+    assert.deepStrictEqual(outputs, [null, 50, 25, 25])
   })
 
   it("needs the thread's own file of Codex for nothing but the exact time and the usage", () => {

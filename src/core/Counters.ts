@@ -52,27 +52,27 @@ export const empty: Ledger = { sessions: {} }
 
 /**
  * What the attempt behind a result used, and the ledger with that result in it. Results must be given in the order of
- * their attempts.
+ * their attempts, those of attempts that told nothing included.
  *
  * - A counter of the attempt is its share.
  * - A counter of the session is compared with the last one seen of that session. One that went down was started again
  *   and is taken whole.
  * - A total of zero after one that was not says nothing (a crashed agent prints one): the share is unknown, and the next
- *   total is compared with the one before it.
- * - The first total of a session that was already in use (`resumed`) cannot be divided: the share is unknown.
+ *   total is compared with the one before it. So what an attempt used that told nothing is in the share of the next.
+ * - The first total of a session that was in use before the ledger knew of it (`resumed`) cannot be divided: the share is
+ *   unknown.
  */
 export const share = (ledger: Ledger, result: Counted, resumed: boolean): readonly [Share, Ledger] => {
-  const scopes = result.counters ?? { usage: "attempt", cost: "attempt" }
   const id = result.sessionId
-  const before = id === null ? undefined : ledger.sessions[id]
-  const fresh = !resumed && before === undefined
-  const usage = scopes.usage === "attempt" ? result.usage : usageShare(before?.usage ?? null, result.usage, fresh)
-  const costUsd =
-    scopes.cost === "attempt" ? result.costUsd : difference(before?.costUsd ?? null, result.costUsd, fresh)
+  const known = id === null ? undefined : ledger.sessions[id]
+  const before = known ?? (resumed ? nothing : begun)
+  const perSession = { usage: result.counters?.usage === "session", cost: result.counters?.cost === "session" }
+  const usage = perSession.usage ? usageShare(before.usage, result.usage) : result.usage
+  const costUsd = perSession.cost ? difference(before.costUsd, result.costUsd) : result.costUsd
   if (id === null) return [{ usage, costUsd }, ledger]
   const seen: Seen = {
-    usage: scopes.usage === "session" && !says(result.usage) ? (before?.usage ?? null) : result.usage,
-    costUsd: scopes.cost === "session" && !result.costUsd ? (before?.costUsd ?? null) : result.costUsd
+    usage: perSession.usage && says(result.usage) ? result.usage : before.usage,
+    costUsd: perSession.cost && result.costUsd !== null && result.costUsd > 0 ? result.costUsd : before.costUsd
   }
   return [{ usage, costUsd }, { sessions: { ...ledger.sessions, [id]: seen } }]
 }
@@ -83,23 +83,23 @@ export const share = (ledger: Ledger, result: Counted, resumed: boolean): readon
 
 const fields = ["input", "output", "cacheRead", "cacheWrite", "reasoning"] as const
 
+/** Of a session of which nothing has been seen. */
+const nothing: Seen = { usage: null, costUsd: null }
+/** Of a session that has just begun. */
+const begun: Seen = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }, costUsd: 0 }
+
 const says = (usage: Usage | null): boolean => usage !== null && fields.some((field) => (usage[field] ?? 0) > 0)
 
-const difference = (before: number | null, now: number | null, fresh: boolean): number | null => {
-  if (now === null) return null
-  if (before === null) return fresh ? now : null
-  if (now === 0 && before > 0) return null
+const difference = (before: number | null, now: number | null): number | null => {
+  if (now === null || before === null || (now === 0 && before > 0)) return null
   return now < before ? now : now - before
 }
 
-const usageShare = (before: Usage | null, now: Usage | null, fresh: boolean): Usage | null => {
-  if (now === null) return null
-  if (before === null) return fresh ? now : null
-  if (says(before) && !says(now)) return null
+const usageShare = (before: Usage | null, now: Usage | null): Usage | null => {
+  if (now === null || before === null || (says(before) && !says(now))) return null
   // A reset starts every counter of the session again, so it is judged for all fields together: one field alone may
   // stand still.
-  const reset = fields.some((field) => (now[field] ?? 0) < (before[field] ?? 0))
-  if (reset) return now
+  if (fields.some((field) => now[field] !== null && now[field] < (before[field] ?? 0))) return now
   const of = (field: (typeof fields)[number]): number | null => {
     const [last, next] = [before[field], now[field]]
     return last === null || next === null ? null : next - last

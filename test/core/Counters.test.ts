@@ -91,6 +91,18 @@ describe("Counters", () => {
     )
   })
 
+  it("finds what an attempt used that was killed in the share of the next", () => {
+    const found = shares([
+      { usage: null, counters: perSession },
+      { usage: tokens(160, 50), counters: perSession, resumed: true },
+      { usage: tokens(240, 75), counters: perSession, resumed: true }
+    ])
+    assert.deepStrictEqual(
+      found.map((share) => share.usage),
+      [null, tokens(160, 50), tokens(80, 25)]
+    )
+  })
+
   it("cannot divide the first total of a session that was in use before", () => {
     const found = shares([
       { usage: tokens(900, 90), costUsd: 9, counters: perSession, resumed: true },
