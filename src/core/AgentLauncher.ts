@@ -283,8 +283,9 @@ const hung = Effect.fnUntraced(function* (attempt: Attempt, silence: () => Silen
   while (true) {
     const now = yield* monotonicMillis
     const due = Silence.dueAt(silence(), limit)
-    if (now >= due)
+    if (now >= due) {
       return failed(make("Hung", `There was no activity for ${Duration.format(Duration.millis(now - silence().at))}`))
+    }
     if (now >= over) {
       return failed(make("Hung", `It was not done after ${Duration.format(attempt.limits.wallClock)}`))
     }

@@ -7,7 +7,7 @@ import { Deferred, Duration, Effect, Layer } from "effect"
 import { AgentLauncher, Failure } from "shiftboss"
 import { randomUUID } from "node:crypto"
 import { tmpdir } from "node:os"
-import { type Attended, attend, conclude, watch } from "./internal/attendance.ts"
+import { type Attended, attend, conclude, type Verdict, watch } from "./internal/attendance.ts"
 import { type Child, start } from "./internal/child.ts"
 import { environmentOf, redactor } from "./internal/environment.ts"
 import { keepFile } from "./internal/files.ts"
@@ -114,11 +114,8 @@ const launch = Effect.fnUntraced(function* <State>(
       }),
       refuse
     ),
-    (started) =>
-      Effect.andThen(
-        stopFamily(familyOf(started.root, true), protocol.stopSignal ?? "SIGTERM", graceOf(options)),
-        Deferred.await(started.gone)
-      )
+    // Only what is given up before it may run: after that its supervision stops it.
+    (started) => stopFamily(familyOf(started.root, !started.hasExited()), "SIGKILL", Duration.zero)
   )
   return yield* supervise(protocol, options, attempt, agent, child, onIdentity)
 })
@@ -137,8 +134,12 @@ const supervise = Effect.fnUntraced(function* <State>(
   const family = familyOf(child.root, true)
   const ended = yield* Deferred.make<AgentLauncher.Ending>()
   const end = (grace: Duration.Duration) => stopFamily(family, protocol.stopSignal ?? "SIGTERM", grace)
+  const endBy = (verdict: Verdict) => {
+    // One that has ended by itself was not ended by us.
+    if (!child.hasExited()) agent.endBy(verdict)
+  }
   const stop = Effect.fn("ProcessLauncher.stop")(function* (grace: Duration.Input) {
-    agent.endBy("stop")
+    endBy("stop")
     yield* end(Duration.fromInputUnsafe(grace))
     yield* Deferred.await(ended)
   })
@@ -158,10 +159,12 @@ const supervise = Effect.fnUntraced(function* <State>(
     )
   )
   const linger = Duration.fromInputUnsafe(options.linger ?? "30 seconds")
-  yield* watch(agent, attempt.limits, linger, end(graceOf(options))).pipe(
-    Effect.raceFirst(Deferred.await(ended)),
-    Effect.forkScoped
-  )
+  const endHung = (hung: string) =>
+    Effect.andThen(
+      Effect.sync(() => endBy({ hung })),
+      end(graceOf(options))
+    )
+  yield* watch(agent, attempt.limits, linger, endHung).pipe(Effect.raceFirst(Deferred.await(ended)), Effect.forkScoped)
   return { identity, activity: agent.activity, ended: Deferred.await(ended), stop }
 })
 

@@ -92,7 +92,7 @@ const keepsTo = <State>(agent: string, protocol: Protocol.Protocol<State>): void
         const whole = read([bytes])
         const part = read([bytes.subarray(0, place % bytes.length)])
         // What was cut off can only be missing: a run is no success before its last line has said so.
-        if (part.ending._tag === "Succeeded") assert.strictEqual(whole.ending._tag, "Succeeded")
+        assert.isTrue(part.ending._tag === "Failed" || whole.ending._tag === "Succeeded")
       }),
       { numRuns: 200 }
     )

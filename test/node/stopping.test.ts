@@ -6,10 +6,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { AgentLauncher } from "shiftboss"
-import { ProcessLauncher } from "shiftboss/node"
+import { PlainText, ProcessLauncher } from "shiftboss/node"
 import { bootId, entryOf, markOf } from "../../src/node/internal/processTable.ts"
 import { protocol } from "./support/echo.ts"
-import { heard, isAlive, launch, saidBy, say } from "./support/launching.ts"
+import { heard, isAlive, launch, launchWith, saidBy, say } from "./support/launching.ts"
 
 const kindOf = (ending: AgentLauncher.Ending): string => (ending._tag === "Failed" ? ending.failure.kind : "Succeeded")
 
@@ -73,6 +73,16 @@ describe("stop", () => {
       yield* run.stop("10 seconds")
       yield* run.stop("10 seconds")
       assert.strictEqual(kindOf(yield* run.ended), "Interrupted")
+    })
+  )
+
+  it.live("takes nothing from one that has ended by itself a moment before", () =>
+    Effect.gen(function* () {
+      const run = yield* launchWith(PlainText.protocol({ command: "/bin/sh" }), "sleep 1000 & echo $$; exit 0")
+      const pid = yield* heard(run)
+      while (isAlive(pid)) yield* Effect.sleep("1 millis")
+      yield* run.stop(0)
+      assert.strictEqual(kindOf(yield* run.ended), "Succeeded")
     })
   )
 

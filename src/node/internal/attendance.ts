@@ -5,6 +5,7 @@ import { Clock, Duration, Effect } from "effect"
 import { AgentLauncher, Failure, Silence } from "shiftboss"
 import * as Protocol from "../Protocol.ts"
 import { barrierName, type Gone } from "./child.ts"
+import { monotonicMillis } from "./clock.ts"
 import { Tail } from "./tail.ts"
 
 /** Why the launcher ended an agent that had not ended by itself. */
@@ -108,7 +109,7 @@ export const watch = Effect.fnUntraced(function* <State>(
   agent: Attended<State>,
   limits: AgentLauncher.Attempt["limits"],
   linger: Duration.Duration,
-  stop: Effect.Effect<unknown>
+  end: (hung: string) => Effect.Effect<unknown>
 ) {
   const limit = Duration.toMillis(limits.silence)
   const over = (yield* monotonicMillis) + Duration.toMillis(limits.wallClock)
@@ -118,8 +119,7 @@ export const watch = Effect.fnUntraced(function* <State>(
     const done = agent.isTerminal() && silence.tools.size === 0
     const due = Math.min(Silence.dueAt(silence, limit), done ? silence.at + Duration.toMillis(linger) : Infinity)
     if (now >= due || now >= over) {
-      agent.endBy({ hung: hungText(silence, now >= due ? now - silence.at : null, limits) })
-      return yield* stop
+      return yield* end(hungText(silence, now >= due ? now - silence.at : null, limits))
     }
     // Looked at again before it is due: a result or a tool may have changed when that is.
     yield* Effect.sleep(Math.min(due - now, over - now, lookMillis))
@@ -127,7 +127,7 @@ export const watch = Effect.fnUntraced(function* <State>(
 })
 
 /** How the attempt ended, from all that was read and left. A result once printed stays one. */
-export const conclude = Effect.fnUntraced(function* <State>(
+export const conclude = Effect.fn("ProcessLauncher.ended")(function* <State>(
   protocol: Protocol.Protocol<State>,
   agent: Attended<State>,
   gone: Gone
@@ -154,7 +154,6 @@ export const conclude = Effect.fnUntraced(function* <State>(
 // -----------------------------------------------------------------------------
 
 const lookMillis = 250
-const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const hungText = (
   silence: Silence.Silence,

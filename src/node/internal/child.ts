@@ -29,6 +29,8 @@ export interface Child {
   /** Lets the program run. Until then nothing of it has happened, and if this process dies it never will. */
   readonly release: Effect.Effect<void>
   readonly gone: Deferred.Deferred<Gone>
+  /** It has ended, and its pipes may still be read. */
+  readonly hasExited: () => boolean
 }
 
 /** Why the program could not be started, for a person. */
@@ -65,7 +67,8 @@ export const start = (options: ChildOptions): Effect.Effect<Child, Refusal> =>
       const gone = watch(child, options)
       if (entry === null) return resume(Effect.fail(`${options.program} was killed before it could be identified`))
       const root = { pid: entry.pid, startTime: entry.startTime }
-      resume(Effect.succeed({ root, gone, release: release(child, root) }))
+      const hasExited = () => child.exitCode !== null || child.signalCode !== null
+      resume(Effect.succeed({ root, gone, release: release(child, root), hasExited }))
     })
   })
 

@@ -1,7 +1,8 @@
 /**
  * Taking down all processes of an attempt, and proof that they are gone.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
+import { monotonicMillis } from "./clock.ts"
 import { type Entry, entryOf, membersOf, type Root } from "./processTable.ts"
 
 /** What is known of an attempt's processes. Grows whenever one looks, so that none is lost when its parent dies. */
@@ -49,8 +50,8 @@ export const stopFamily = Effect.fnUntraced(function* (
       yield* Effect.sleep(Math.min(pause, until - now))
       pause = Math.min(pause * 2, 200)
       alive = look(family)
-      if (!alive.some(({ pid }) => pid === family.root.pid))
-        until = Math.min(until, (yield* monotonicMillis) + orphansMillis)
+      const orphaned = !alive.some(({ pid }) => pid === family.root.pid)
+      if (orphaned) until = Math.min(until, (yield* monotonicMillis) + orphansMillis)
     }
   }
   // One that forks while it is looked for may be missed by one look, never by a look after everything seen is dead.
@@ -73,8 +74,6 @@ export const stopFamily = Effect.fnUntraced(function* (
 // -----------------------------------------------------------------------------
 // Internal
 // -----------------------------------------------------------------------------
-
-const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 const signalGroup = (root: Root, alive: ReadonlyArray<Entry>, signal: NodeJS.Signals): void => {
   for (const entry of alive) {
