@@ -119,6 +119,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
     const [agent, path] = positionals.length === 0 ? ["claude", fileURLToPath(shown)] : positionals
     if (agent === undefined || path === undefined) throw new Error("Give an agent and a path")
     const at = values.at === undefined ? undefined : Date.parse(values.at)
+    if (Number.isNaN(at)) throw new Error(`--at ${values.at} is no time: give one such as 2026-11-30T23:15:00Z`)
     console.log(JSON.stringify(explain(agent, path, { at, zone: values.zone }), null, 2))
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : String(error)}\n${usage}`)

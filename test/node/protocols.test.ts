@@ -213,6 +213,24 @@ describe("Codex", () => {
     assert.strictEqual(kindOf(reading), "SessionLost")
   })
 
+  it("reads what was not recorded: poisoned threads, a full request, a sign-in that has run out", () => {
+    const kinds = (message: string) =>
+      kindOf(
+        readingOf(protocol, [
+          { type: "thread.started", thread_id: id },
+          { type: "turn.failed", error: { message } }
+        ])
+      )
+    const body = (message: string) => JSON.stringify({ error: { message, type: "invalid_request_error" } })
+    assert.strictEqual(kinds(body("No tool output found for function call call_1.")), "SessionPoisoned")
+    assert.strictEqual(kinds("unexpected status 413 Payload Too Large: x"), "ContextOverflow")
+    assert.strictEqual(kinds("unexpected status 504 Gateway Timeout: x"), "ServerError")
+    assert.strictEqual(kinds("Your access token could not be refreshed."), "Auth")
+    assert.strictEqual(kinds("rate limit exceeded: Please slow down, try again in 1.5s"), "Throttled")
+    assert.strictEqual(kinds("Incomplete response returned, reason: max_output_tokens"), "OutputLimit")
+    assert.strictEqual(kinds("The moon fell down"), "Unknown")
+  })
+
   it("tells its own retries and what they are about", () => {
     const retries = (recording: string) =>
       activityOf(protocol, linesOf(recording)).flatMap((activity) =>
@@ -289,6 +307,12 @@ describe("Gemini", () => {
       activityOf(protocol, linesOf("gemini/tool-error")).map(({ _tag }) => _tag),
       ["SessionSeen", "ToolStarted", "ToolEnded", "Text"]
     )
+  })
+
+  it("knows a history that no request can mend", () => {
+    const message = "Please ensure that the number of function response parts is equal to that of function call parts"
+    const result = { type: "result", status: "error", error: { message } }
+    assert.strictEqual(kindOf(readingOf(protocol, [result], 144)), "SessionPoisoned")
   })
 
   it("knows a quota from a matter of speed", () => {

@@ -68,6 +68,9 @@ const patterns: ReadonlyArray<readonly [RegExp, string, Failure.FailureKind]> = 
   [/model is at capacity|experiencing high demand/, "overloaded", "Capacity"],
   [/ran out of room in the model's context window/, "context-window", "ContextOverflow"],
   [/^Missing environment variable/, "key-missing", "Auth"],
+  [/token could not be refreshed|log out and sign in again/i, "signed-out", "Auth"],
+  // A history that the server takes no more: a call without its output, or reasoning of another model.
+  [/No tool (?:output|call) found for|invalid_encrypted_content/, "session-poisoned", "SessionPoisoned"],
   [/reason: max_output_tokens/, "max-output", "OutputLimit"],
   [/reason: content_filter|request was flagged|flagged for/, "refused", "Refused"],
   [/[Mm]odel .*(?:does not exist|is not supported|not found)/, "model", "ModelUnavailable"],
@@ -103,6 +106,7 @@ const byStatus = (status: number): Found | null => {
   if (status === 429) return [rule, "RateLimited"]
   if (status === 401 || status === 403) return [rule, "Auth"]
   if (status === 402) return [rule, "Billing"]
+  if (status === 413) return [rule, "ContextOverflow"]
   return status >= 400 ? [rule, "Config"] : null
 }
 

@@ -101,7 +101,10 @@ const byStatus = (status: number, message: string, exit: Protocol.Exit): Found =
   if (status >= 500) return [`status-${status}`, "ServerError"]
   if (status === 401 || status === 403 || /API_KEY_INVALID|API key not valid/.test(message))
     return ["authentication", "Auth"]
-  if (/exceeds the maximum number of tokens/.test(message)) return ["context-window", "ContextOverflow"]
+  if (status === 413 || /exceeds the maximum number of tokens/.test(message))
+    return ["context-window", "ContextOverflow"]
+  // A history that no request can mend: a call whose answer is missing.
+  if (/function response parts|function call turn comes/.test(message)) return ["session-poisoned", "SessionPoisoned"]
   if (status === 404) return ["model", "ModelUnavailable"]
   if (status === 402) return ["billing", "Billing"]
   return ["request-rejected", "Config"]
