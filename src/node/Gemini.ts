@@ -6,11 +6,10 @@
  */
 import type { Layer } from "effect"
 import type { AgentLauncher } from "shiftboss"
-import type { Usage } from "shiftboss"
 import { endingOf } from "./internal/geminiEndings.ts"
 import * as ProcessLauncher from "./ProcessLauncher.ts"
 import * as Protocol from "./Protocol.ts"
-import { numberAt, objectAt, textAt } from "./Protocol.ts"
+import { objectAt, textAt } from "./Protocol.ts"
 
 // -----------------------------------------------------------------------------
 // Models
@@ -78,21 +77,6 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
 /** Launches Gemini CLI. */
 export const layer = (options?: Options & ProcessLauncher.Options): Layer.Layer<AgentLauncher.AgentLauncher> =>
   ProcessLauncher.layer(protocol(options), options)
-
-/** The usage in the `stats` of a result, of this process. */
-export const usageOf = (stats: Protocol.Json): Usage.Usage => {
-  const prompt = numberAt(stats, "input_tokens")
-  const cached = numberAt(stats, "cached")
-  const total = numberAt(stats, "total_tokens")
-  return {
-    input: prompt === null ? null : prompt - (cached ?? 0),
-    // The count of answer tokens leaves out the reasoning, the total does not.
-    output: total === null || prompt === null ? numberAt(stats, "output_tokens") : total - prompt,
-    cacheRead: cached,
-    cacheWrite: null,
-    reasoning: null
-  }
-}
 
 // -----------------------------------------------------------------------------
 // Internal

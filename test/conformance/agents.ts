@@ -14,7 +14,7 @@ import { responses } from "./server/responses.ts"
 import type { Api, Step } from "./server/server.ts"
 
 /** Outside of the package: what is installed there is nobody's dependency. */
-export const cliFolder = process.env["SHIFTBOSS_CLIS"] ?? join(tmpdir(), "shiftboss-clis")
+const cliFolder = process.env["SHIFTBOSS_CLIS"] ?? join(tmpdir(), "shiftboss-clis")
 
 export type Name = "claude" | "codex" | "gemini"
 

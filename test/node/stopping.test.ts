@@ -224,7 +224,7 @@ describe("after a crash of the host", () => {
 
   it.live("a stranger that has got its pid is left alone", () =>
     Effect.gen(function* () {
-      const stranger = spawn("setsid", ["sh", "-c", "sleep 1000 & wait"], { stdio: "ignore" })
+      const stranger = spawn("sh", ["-c", "sleep 1000 & wait"], { stdio: "ignore", detached: true })
       yield* Effect.promise(() => once(stranger, "spawn"))
       const pid = stranger.pid ?? 0
       const identity: AgentLauncher.Identity = { _tag: "Process", pid, startTime: "1", bootId: bootId() }

@@ -2,7 +2,7 @@
  * Which ending the result, the error lines and the exit code of Gemini CLI mean.
  */
 import { type AgentLauncher, Failure, ResetTime, type Usage } from "shiftboss"
-import { type State, usageOf } from "../Gemini.ts"
+import type { State } from "../Gemini.ts"
 import * as Protocol from "../Protocol.ts"
 import { numberAt, objectAt, textAt } from "../Protocol.ts"
 
@@ -35,6 +35,21 @@ const resultOf = (state: State): AgentLauncher.AgentResult => {
     usage: stats === null ? null : usageOf(stats),
     model: state.model
   })
+}
+
+/** The usage in the `stats` of a result, of this process. */
+const usageOf = (stats: Protocol.Json): Usage.Usage => {
+  const prompt = numberAt(stats, "input_tokens")
+  const cached = numberAt(stats, "cached")
+  const total = numberAt(stats, "total_tokens")
+  return {
+    input: prompt === null ? null : prompt - (cached ?? 0),
+    // The count of answer tokens leaves out the reasoning, the total does not.
+    output: total === null || prompt === null ? numberAt(stats, "output_tokens") : total - prompt,
+    cacheRead: cached,
+    cacheWrite: null,
+    reasoning: null
+  }
 }
 
 /** A turn that the loop detection stopped is printed as a success, with a warning before it. */
