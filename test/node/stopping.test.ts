@@ -162,7 +162,7 @@ interface Host {
 }
 
 const host = async (script: string, ...mode: ReadonlyArray<string>): Promise<Host> => {
-  const path = new URL("support/host.ts", import.meta.url).pathname
+  const path = new URL("children/host.ts", import.meta.url).pathname
   const child = spawn(process.execPath, [path, script, ...mode], { stdio: ["ignore", "pipe", "inherit"] })
   let printed = ""
   const lines = () => printed.split("\n").filter((line) => line !== "")

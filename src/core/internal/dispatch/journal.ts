@@ -11,16 +11,13 @@ export type WriteError = StorageError | LogFenced
 interface Commit {
   readonly events: ReadonlyArray<DispatcherEvent>
   /** Runs in the same instant as the events begin to count, so that nobody sees the one without the other. */
-  readonly then: (() => void) | undefined
+  readonly onCounted: (() => void) | undefined
   readonly done: Deferred.Deferred<void, WriteError>
 }
 
 export interface Journal {
   /** Cannot be interrupted: when it ends, the events count, or the run is broken. Those of one call go in whole or not at all. */
-  readonly commit: (
-    events: ReadonlyArray<DispatcherEvent>,
-    then?: () => void
-  ) => Effect.Effect<void, WriteError>
+  readonly commit: (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) => Effect.Effect<void, WriteError>
   /** The storage has not yet answered a commit. */
   readonly writing: () => boolean
   /** Succeeds when nothing is being written. */
@@ -43,7 +40,7 @@ export const make = (
   const count = (commit: Commit) => {
     let { cursor } = state
     for (const event of commit.events) evolve(state, event)
-    commit.then?.()
+    commit.onCounted?.()
     for (const event of commit.events) options.counted(event, ++cursor)
     Deferred.doneUnsafe(commit.done, Effect.void)
   }
@@ -53,7 +50,7 @@ export const make = (
   }
 
   // All that came while one flush was under way goes into the next one: the cost of a flush is shared.
-  const write = Effect.fnUntraced(function*(done: Deferred.Deferred<void>) {
+  const write = Effect.fnUntraced(function* (done: Deferred.Deferred<void>) {
     while (queue.length > 0) {
       const commits = queue
       queue = []
@@ -71,30 +68,35 @@ export const make = (
     Deferred.doneUnsafe(done, Effect.void)
   })
 
-  const commit = (events: ReadonlyArray<DispatcherEvent>, then?: () => void) =>
-    Effect.uninterruptible(Effect.suspend(() => {
-      if (failed !== undefined) return Effect.fail(failed)
-      const done = Deferred.makeUnsafe<void, WriteError>()
-      queue.push({ events, then, done })
-      if (writer !== undefined) return Deferred.await(done)
-      writer = Deferred.makeUnsafe<void>()
-      return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
-    }))
+  const commit = (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) =>
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        if (failed !== undefined) return Effect.fail(failed)
+        const done = Deferred.makeUnsafe<void, WriteError>()
+        queue.push({ events, onCounted, done })
+        if (writer !== undefined) return Deferred.await(done)
+        writer = Deferred.makeUnsafe<void>()
+        return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
+      })
+    )
 
   return {
     commit,
     writing: () => writer !== undefined,
-    idle: Effect.suspend(() => writer === undefined ? Effect.void : Deferred.await(writer))
+    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer)))
   }
 }
 
 /** A defect of an adapter ends the run as its errors do, or the writer would be waited for for ever. */
 const errorOf = (log: string, cause: Cause.Cause<WriteError>): WriteError => {
   const fail = cause.reasons.find(Cause.isFailReason)
-  return fail?.error ?? new StorageError({
-    operation: "append",
-    log,
-    remedy: "This is a fault of the storage's adapter: report it there, and start again.",
-    cause: Cause.squash(cause)
-  })
+  return (
+    fail?.error ??
+    new StorageError({
+      operation: "append",
+      log,
+      remedy: "This is a fault of the storage's adapter: report it there, and start again.",
+      cause: Cause.squash(cause)
+    })
+  )
 }

@@ -8,7 +8,7 @@ import { evolve, initial, type State } from "./state.ts"
 
 const format = { entry: DispatcherEvent, version }
 
-export const open = (storage: Storage["Service"], log: string) =>
+const open = (storage: Storage["Service"], log: string) =>
   Effect.map(storage.open(log), (opened) => typed(opened, format))
 
 export const read = (storage: Storage["Service"], log: string) => decoded(log, storage.read(log), format)
@@ -17,7 +17,7 @@ const fold = <E>(events: Stream.Stream<DispatcherEvent, E>): Effect.Effect<State
   Stream.runFold(events, initial, evolve)
 
 /** An open log and what it says. */
-export const openWithState = Effect.fnUntraced(function*(storage: Storage["Service"], name: string) {
+export const openWithState = Effect.fnUntraced(function* (storage: Storage["Service"], name: string) {
   const log = yield* open(storage, name)
   return { log, state: yield* fold(log.replay) }
 })
