@@ -20,7 +20,7 @@ const program = Effect.gen(function* () {
   })
   if (mode === "release") yield* child.release
   process.stdout.write(`${JSON.stringify({ _tag: "Process", ...child.root, bootId: bootId() })}\n`)
-  yield* Effect.never
+  return yield* Effect.never
 })
 
 await Effect.runPromise(program)
