@@ -6,7 +6,7 @@
  */
 import type { Layer } from "effect"
 import type { AgentLauncher } from "shiftboss"
-import { ResetTime, Usage } from "shiftboss"
+import { ResetTime, type Usage } from "shiftboss"
 import { endingOf, retryFailure } from "./internal/claudeEndings.ts"
 import * as ProcessLauncher from "./ProcessLauncher.ts"
 import * as Protocol from "./Protocol.ts"
@@ -43,9 +43,9 @@ export interface State {
   readonly error: string | null
   readonly limit: { readonly resetAt: number | null; readonly type: string | null } | null
   /** Tools and background commands that run, by id. */
-  readonly tools: { readonly [id: string]: string }
-  /** Of answers so far, by conversation: the parts of one answer share an id and repeat its usage. */
-  readonly answers: { readonly [conversation: string]: string }
+  readonly tools: ReadonlyMap<string, string>
+  /** The last answers, newest first: the parts of one answer share an id and repeat its usage. */
+  readonly answers: ReadonlyArray<string>
   readonly soFar: Usage.Usage | null
 }
 
@@ -96,8 +96,8 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
     turns: null,
     error: null,
     limit: null,
-    tools: {},
-    answers: {},
+    tools: new Map(),
+    answers: [],
     soFar: null
   }),
   read: (state, json, line) => {
@@ -160,6 +160,9 @@ const system = (state: State, json: Protocol.Json, line: string): Protocol.Step<
   }
 }
 
+/** Parts of answers of several conversations at once come mixed. */
+const rememberedAnswers = 16
+
 const answer = (state: State, json: Protocol.Json): Protocol.Step<State> => {
   const message = objectAt(json, "message") ?? {}
   const conversation = textAt(json, "parent_tool_use_id") ?? ""
@@ -167,16 +170,15 @@ const answer = (state: State, json: Protocol.Json): Protocol.Step<State> => {
   const model = textAt(message, "model")
   let next = state
   const activity: Array<AgentLauncher.Activity> = []
+  const synthetic = model === "<synthetic>"
   if (conversation === "") {
-    next = {
-      ...next,
-      error: textAt(json, "error"),
-      model: model === null || model === "<synthetic>" ? next.model : model
-    }
+    const error = textAt(json, "error")
+    const said = synthetic ? state.model : (model ?? state.model)
+    if (error !== state.error || said !== state.model) next = { ...next, error, model: said }
   }
-  if (id !== null && model !== "<synthetic>" && state.answers[conversation] !== id) {
+  if (id !== null && !synthetic && !state.answers.includes(id)) {
     const soFar = Protocol.addUsage(next.soFar, answerUsage(objectAt(message, "usage") ?? {}))
-    next = { ...next, answers: { ...next.answers, [conversation]: id }, soFar }
+    next = { ...next, answers: [id, ...next.answers.slice(0, rememberedAnswers - 1)], soFar }
     if (soFar !== null) activity.push({ _tag: "UsageSoFar", usage: soFar })
   }
   for (const part of listAt(message, "content")) {
@@ -194,8 +196,9 @@ const answer = (state: State, json: Protocol.Json): Protocol.Step<State> => {
 
 /** The count of answer tokens on these lines is the one from the start of the answer. */
 const answerUsage = (usage: Protocol.Json): Usage.Usage => ({
-  ...Usage.unknown,
   input: numberAt(usage, "input_tokens"),
+  output: null,
+  reasoning: null,
   cacheRead: numberAt(usage, "cache_read_input_tokens"),
   cacheWrite: numberAt(usage, "cache_creation_input_tokens")
 })
@@ -214,15 +217,16 @@ const toolResults = (state: State, json: Protocol.Json): Protocol.Step<State> =>
 }
 
 const started = (state: State, id: string, tool: string): Protocol.Step<State> => ({
-  state: { ...state, tools: { ...state.tools, [id]: tool } },
+  state: { ...state, tools: new Map(state.tools).set(id, tool) },
   activity: [{ _tag: "ToolStarted", id, tool }]
 })
 
 const toolEnded = (state: State, id: string): Protocol.Step<State> => {
-  const { [id]: tool, ...tools } = state.tools
-  return tool === undefined
-    ? Protocol.quietly(state)
-    : { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
+  const tool = state.tools.get(id)
+  if (tool === undefined) return Protocol.quietly(state)
+  const tools = new Map(state.tools)
+  tools.delete(id)
+  return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
 }
 
 const limit = (state: State, json: Protocol.Json): State => {

@@ -134,7 +134,8 @@ export const withThreadFile = (state: State, lines: ReadonlyArray<string>, start
 // -----------------------------------------------------------------------------
 
 const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<State> => {
-  switch (json["type"]) {
+  const type = json["type"]
+  switch (type) {
     case "thread.started": {
       const threadId = textAt(json, "thread_id")
       if (threadId === null) return Protocol.quietly(state)
@@ -142,7 +143,7 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
     }
     case "item.started":
     case "item.completed":
-      return item(state, objectAt(json, "item") ?? {}, json["type"] === "item.completed")
+      return item(state, objectAt(json, "item") ?? {}, type === "item.completed")
     case "error": {
       // Not the end: it says so again as `turn.failed` when it is.
       const message = textAt(json, "message") ?? ""
@@ -177,8 +178,8 @@ const item = (state: State, json: Protocol.Json, completed: boolean): Protocol.S
     const text = textAt(json, "text") ?? ""
     return { state: { ...state, text }, activity: [{ _tag: "Text", text }] }
   }
-  const id = textAt(json, "id")
-  if (noTools.has(type) || id === null) return Protocol.quietly(state)
+  const id = noTools.has(type) ? null : textAt(json, "id")
+  if (id === null) return Protocol.quietly(state)
   return { state, activity: [{ _tag: completed ? "ToolEnded" : "ToolStarted", id, tool: type }] }
 }
 

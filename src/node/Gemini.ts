@@ -34,7 +34,7 @@ export interface State {
   readonly raw: string | null
   /** The last `error` line: some turns that failed have no other sign of it. */
   readonly error: { readonly severity: string | null; readonly message: string } | null
-  readonly tools: { readonly [id: string]: string }
+  readonly tools: ReadonlyMap<string, string>
 }
 
 // -----------------------------------------------------------------------------
@@ -68,7 +68,7 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
       env: { GEMINI_CLI_NO_RELAUNCH: "true" }
     }
   },
-  initial: () => ({ sessionId: null, model: null, text: "", result: null, raw: null, error: null, tools: {} }),
+  initial: () => ({ sessionId: null, model: null, text: "", result: null, raw: null, error: null, tools: new Map() }),
   read,
   terminal: (state) => state.result !== null,
   ending: (state, exit) => endingOf(state, exit)
@@ -98,14 +98,16 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
       const id = textAt(json, "tool_id") ?? ""
       const tool = textAt(json, "tool_name") ?? "tool"
       return {
-        state: { ...state, text: "", tools: { ...state.tools, [id]: tool } },
+        state: { ...state, text: "", tools: new Map(state.tools).set(id, tool) },
         activity: [{ _tag: "ToolStarted", id, tool }]
       }
     }
     case "tool_result": {
       const id = textAt(json, "tool_id") ?? ""
-      const { [id]: tool, ...tools } = state.tools
-      return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool: tool ?? "tool" }] }
+      const tool = state.tools.get(id) ?? "tool"
+      const tools = new Map(state.tools)
+      tools.delete(id)
+      return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
     }
     case "error":
       return Protocol.quietly({

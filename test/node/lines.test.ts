@@ -50,6 +50,11 @@ describe("LineReader", () => {
 
   it("bears a byte order mark, NULs and bytes that are no UTF-8", () => {
     assert.deepStrictEqual(readText('\ufeff{"a":1}\n{"b":2}\n').objects, [{ a: 1 }, { b: 2 }])
+    assert.deepStrictEqual(readChunks([Buffer.from("\n"), Buffer.from('\ufeff{"a":1}\n')]).counts, {
+      ...none,
+      blank: 1,
+      noise: 1
+    })
     assert.deepStrictEqual(readText('\0\0\n{"a":1}\n').counts, { ...none, read: 1, noise: 1 })
     assert.deepStrictEqual(readText('{"a":"\0"}\n').counts, { ...none, unparsable: 1 })
     const broken = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0xff, 0xe2, 0x82]), Buffer.from('"}\n')])

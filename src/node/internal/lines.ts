@@ -33,6 +33,8 @@ export interface LinesOptions {
 
 const newline = 0x0a
 const defaultMaxLineBytes = 32 * 1024 * 1024
+/** Memory for the beginning of a line is used again for the next one, unless it is more than this. */
+const reusedBytes = 8 * 1024 * 1024
 
 /**
  * A reader of JSON lines.
@@ -41,12 +43,12 @@ const defaultMaxLineBytes = 32 * 1024 * 1024
  * so that no chunk boundary falls inside a character; bytes that are no UTF-8 become U+FFFD.
  */
 export class LineReader {
-  private pending: Array<Uint8Array> = []
+  /** The beginning of a line, in the first `pendingBytes`. */
+  private pending = new Uint8Array(0)
   private pendingBytes = 0
   private skipping = false
   private started = false
   private readonly counts = { read: 0, blank: 0, noise: 0, unparsable: 0, tooLong: 0, cut: 0 }
-  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   private readonly maxLineBytes: number
   private readonly onLine: (json: Json, line: string) => void
   private readonly onNoise: ((line: string) => void) | undefined
@@ -92,13 +94,22 @@ export class LineReader {
     if (this.pendingBytes + bytes.length > this.maxLineBytes) {
       this.counts.tooLong++
       this.skipping = bytes.at(-1) !== newline
-      this.pending = []
-      this.pendingBytes = 0
+      this.release()
       return
     }
-    // A copy: the caller may use its buffer again, and a slice would keep all of it alive.
-    this.pending.push(bytes.slice())
-    this.pendingBytes += bytes.length
+    const needed = this.pendingBytes + bytes.length
+    if (needed > this.pending.length) {
+      const grown = new Uint8Array(Math.min(Math.max(needed, 2 * this.pending.length), this.maxLineBytes))
+      grown.set(this.pending.subarray(0, this.pendingBytes))
+      this.pending = grown
+    }
+    this.pending.set(bytes, this.pendingBytes)
+    this.pendingBytes = needed
+  }
+
+  private release(): void {
+    this.pendingBytes = 0
+    if (this.pending.length > reusedBytes) this.pending = new Uint8Array(0)
   }
 
   private flush(): void {
@@ -106,11 +117,10 @@ export class LineReader {
   }
 
   private take(): string {
-    const bytes = this.pending.length === 1 ? this.pending[0] : Buffer.concat(this.pending, this.pendingBytes)
-    this.pending = []
-    this.pendingBytes = 0
-    const text = this.decode(bytes ?? new Uint8Array())
-    return text.endsWith("\n") ? text.slice(0, -1) : text
+    const whole = this.pending[this.pendingBytes - 1] === newline
+    const text = this.decode(this.pending.subarray(0, this.pendingBytes - (whole ? 1 : 0)))
+    this.release()
+    return text
   }
 
   /** Whole lines: decoding them together is much faster than one by one when they are short. */
@@ -135,14 +145,14 @@ export class LineReader {
   }
 
   private decode(bytes: Uint8Array): string {
-    const text = this.decoder.decode(bytes)
-    if (this.started || text.length === 0) return text
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8")
+    if (this.started) return text
     this.started = true
     return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
   }
 
   private line(line: string): void {
-    const at = firstVisible(line)
+    const at = line.charCodeAt(0) === 0x7b ? 0 : firstVisible(line)
     if (at < 0) {
       this.counts.blank++
       return
