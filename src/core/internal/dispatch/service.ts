@@ -17,7 +17,8 @@ import type {
 import { CaseNotChanged, UnknownCase } from "../../DispatcherError.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { type Apply, type ChangeError, type Improvements, type ReadError, UnknownRequest } from "../../Improvements.ts"
-import { type Json, LogHeld, Storage } from "../../Storage.ts"
+import { type Json, Storage } from "../../Storage.ts"
+import { LogHeld } from "../../StorageError.ts"
 import { requestStop } from "./control.ts"
 import * as decide from "./decide.ts"
 import { execute, type Place } from "./execute.ts"
@@ -79,11 +80,13 @@ const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
           home.current = session
           return Effect.ensuring(
             execute(home, session, close(workload), checked),
-            Effect.sync(() => {
+            Effect.suspend(() => {
               home.current = undefined
-              PubSub.publishUnsafe(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 })
-              PubSub.publishUnsafe(home.board.pulses, "ended")
-              Deferred.doneUnsafe(session.ended, Effect.void)
+              return Effect.all([
+                PubSub.publish(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 }),
+                PubSub.publish(home.board.pulses, "ended"),
+                Deferred.succeed(session.ended, undefined)
+              ])
             })
           )
         })
