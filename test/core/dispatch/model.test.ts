@@ -40,7 +40,7 @@ interface Program {
   readonly blows: ReadonlyArray<Blow>
 }
 
-const seconds = fc.integer({ min: 0, max: 40 })
+const seconds = fc.integer({ min: 0, max: 90 })
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant("step" as const), seconds, reads: fc.boolean() }) },
   { weight: 2, arbitrary: fc.constant({ do: "park" as const }) },
