@@ -1,5 +1,8 @@
 export * as AgentLauncher from "./AgentLauncher.ts"
 export * as Failure from "./Failure.ts"
+export * as RetryPolicy from "./RetryPolicy.ts"
+export * as RetryRules from "./RetryRules.ts"
 export * as Storage from "./Storage.ts"
+export * as Turn from "./Turn.ts"
 export * as Usage from "./Usage.ts"
 export * as Workspace from "./Workspace.ts"

@@ -1,0 +1,53 @@
+/**
+ * How long a limit is waited out.
+ */
+import { Duration } from "effect"
+import type { Complete } from "../../RetryRules.ts"
+import type { State } from "../../Turn.ts"
+
+interface Limit {
+  readonly at: number
+  readonly resetAt: number | undefined
+}
+
+/** The attempts that met a limit one after the other, up to the last one. */
+const limits = (state: State): ReadonlyArray<Limit> => {
+  const other = state.attempts.findLastIndex(
+    ({ ending, round }) => ending?.failure?.kind !== "RateLimited" || round !== state.round
+  )
+  return state.attempts
+    .slice(other + 1)
+    .flatMap(({ ending }) => (ending?.failure ? [{ at: ending.at, resetAt: ending.failure.resetAt }] : []))
+}
+
+/** When the first of the present run of limits was met. */
+export const limitedSince = (state: State): number | undefined => limits(state)[0]?.at
+
+const at = (ladder: ReadonlyArray<Duration.Input>, step: number): number =>
+  Duration.toMillis(Duration.fromInputUnsafe(ladder[Math.min(step, ladder.length - 1)] ?? 0))
+
+/** The end of the hold after the last attempt, which met a limit. `jitter` is a number from 0 to below 1. */
+export const holdUntil = (
+  rules: Complete,
+  state: State,
+  jitter: number
+): { readonly rule: string; readonly due: number } => {
+  const met = limits(state)
+  const last = met.at(-1) ?? { at: 0, resetAt: undefined }
+  const millis = (duration: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(duration))
+  const isAhead = (limit: Limit) => limit.resetAt !== undefined && limit.resetAt > limit.at
+  const isTold = (limit: Limit) => limit.resetAt !== undefined && limit.resetAt >= limit.at - millis(rules.resetPast)
+  const afterReset = (resetAt: number) =>
+    Math.max(last.at, resetAt + millis(rules.resetBuffer) + Math.floor(jitter * millis(rules.resetJitter)))
+
+  if (last.resetAt !== undefined && isAhead(last)) return { rule: "limit-reset", due: afterReset(last.resetAt) }
+  const earlier = met.slice(0, -1)
+  const first = earlier[0]
+  const told = Math.max(earlier.findLastIndex(isAhead), first !== undefined && isTold(first) ? 0 : -1)
+  if (told >= 0) {
+    const step = earlier.length - 1 - told
+    return { rule: `limit-outlived-its-reset-${step + 1}`, due: last.at + at(rules.resetOutlived, step) }
+  }
+  if (last.resetAt !== undefined && isTold(last)) return { rule: "limit-reset-past", due: afterReset(last.resetAt) }
+  return { rule: `limit-unknown-reset-${met.length}`, due: last.at + at(rules.unknownReset, met.length - 1) }
+}

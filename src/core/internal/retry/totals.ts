@@ -1,0 +1,96 @@
+/**
+ * What the attempts of a turn used: each by itself, and together.
+ */
+import type { Attempt, AttemptSummary, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
+import type { Usage } from "../../Usage.ts"
+
+const nothing: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
+
+const fields = ["input", "output", "cacheRead", "cacheWrite", "reasoning"] as const
+
+const sum = (parts: ReadonlyArray<number | null>): Total => {
+  const known = parts.filter((part) => part !== null)
+  const total = known.reduce((sum, part) => sum + part, 0)
+  return {
+    total: known.length === parts.length ? total : null,
+    known: known.length === 0 && parts.length > 0 ? null : total
+  }
+}
+
+/** The session the attempt left behind, as far as the agent told. */
+export const sessionOf = (attempt: Attempt | undefined): string | null => {
+  if (attempt === undefined) return null
+  return attempt.sessionSeen ?? (attempt.session._tag === "Resume" ? attempt.session.id : null)
+}
+
+/** Each attempt with what it used itself, in order. */
+export const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSummary> =>
+  attempts.map((attempt) => {
+    const { number, round, rule, startedAt, ending } = attempt
+    const idle = ending !== null && !ending.ran
+    return {
+      ...{ number, round, rule, startedAt, sessionId: sessionOf(attempt) },
+      model: ending?.result?.model ?? attempt.model,
+      endedAt: ending?.at ?? null,
+      failure: ending?.failure ?? null,
+      usage: idle ? nothing : (ending?.result?.usage ?? null),
+      costUsd: idle ? 0 : (ending?.result?.costUsd ?? null),
+      estimatedCostUsd: ending?.estimatedCostUsd ?? null
+    }
+  })
+
+/** What is known or estimated to be spent, in US dollars, and whether that is all. */
+export const spent = (attempts: ReadonlyArray<Attempt>): { readonly usd: number; readonly verified: boolean } => {
+  const costs = summaries(attempts).map((attempt) => attempt.costUsd ?? attempt.estimatedCostUsd)
+  const { known, total } = sum(costs)
+  return { usd: known ?? 0, verified: total !== null }
+}
+
+const totals = (attempts: ReadonlyArray<Attempt>): Totals => {
+  const all = summaries(attempts)
+  const usage = (field: keyof Usage) => sum(all.map((attempt) => attempt.usage?.[field] ?? null))
+  const estimates = all.map((attempt) => attempt.estimatedCostUsd).filter((estimate) => estimate !== null)
+  const [input, output, cacheRead, cacheWrite, reasoning] = fields.map(usage) as [Total, Total, Total, Total, Total]
+  return {
+    usage: { input, output, cacheRead, cacheWrite, reasoning },
+    costUsd: sum(all.map((attempt) => attempt.costUsd)),
+    estimatedCostUsd: estimates.length === 0 ? null : estimates.reduce((total, estimate) => total + estimate, 0),
+    turns: sum(attempts.map(({ ending }) => (ending?.ran === false ? 0 : (ending?.result?.turns ?? null))))
+  }
+}
+
+/** What came of the turn, or `undefined` while it is not over. */
+export const outcome = (state: State, budgetUsd: number | undefined): TurnOutcome | undefined => {
+  if (state.end === null) return undefined
+  const { turnId, startedAt, head, attempts } = state
+  const last = attempts.at(-1)
+  return {
+    ...{ ...state.end, turnId, startedAt, head, rounds: state.round },
+    text: last?.ending?.result?.text ?? "",
+    result: attempts.findLast((attempt) => attempt.ending?.result)?.ending?.result ?? null,
+    sessionId: attempts.map(sessionOf).findLast((id) => id !== null) ?? null,
+    attempts: summaries(attempts),
+    totals: totals(attempts),
+    budgetVerified: budgetUsd === undefined ? null : spent(attempts).verified
+  }
+}
+
+/** US dollars for a million tokens of each sort. What is not given costs nothing. */
+export interface Price {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number | undefined
+  readonly cacheWrite?: number | undefined
+}
+
+/** What the usage costs by the price; `null` when a part with a price is not known. */
+export const estimate = (usage: Usage | null, price: Price | undefined): number | null => {
+  if (usage === null || price === undefined) return null
+  const parts = (["input", "output", "cacheRead", "cacheWrite"] as const).map((field) => {
+    const tokens = usage[field]
+    const perMillion = price[field]
+    if (perMillion === undefined) return 0
+    return tokens === null ? null : (tokens * perMillion) / 1_000_000
+  })
+  return sum(parts).total
+}
