@@ -160,6 +160,8 @@ export const Event = Schema.Union([
   event("ToolEnded", { id: Schema.String }),
   event("AttemptEnded", { ending: AttemptEnding }),
   event("WaitStarted", { wait: Wait }),
+  /** What was waited for is over before it was due. */
+  event("WaitEnded", { at: Schema.Number, rule: Schema.String }),
   event("TurnEnded", { end: End }),
   /** A turn that had been stopped goes on where it was. */
   event("TurnResumed", { at: Schema.Number }),

@@ -49,6 +49,8 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
       }))
     case "WaitStarted":
       return { ...state, wait: event.wait }
+    case "WaitEnded":
+      return { ...state, wait: state.wait && { ...state.wait, due: Math.min(state.wait.due, event.at) } }
     case "TurnEnded":
       return { ...state, end: event.end }
     case "TurnResumed":

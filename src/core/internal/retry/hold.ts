@@ -51,3 +51,15 @@ export const holdUntil = (
   if (last.resetAt !== undefined && isTold(last)) return { rule: "limit-reset-past", due: afterReset(last.resetAt) }
   return { rule: `limit-unknown-reset-${met.length}`, due: last.at + at(rules.unknownReset, met.length - 1) }
 }
+
+/** Until when other turns had better not launch where the last attempt failed; `undefined`: they may. */
+export const wallUntil = (rules: Complete, state: State): number | undefined => {
+  const ending = state.attempts.at(-1)?.ending
+  const failure = ending?.failure
+  if (!ending || !failure) return undefined
+  const remedy = rules.remedies[failure.kind]
+  if (remedy._tag === "Hold") return holdUntil(rules, state, 0).due
+  if (remedy._tag !== "Retry") return undefined
+  const attempts = state.attempts.filter(({ purpose, round }) => round === state.round && purpose !== "resume").length
+  return Math.max(ending.at + at(remedy.waits, attempts - 1), failure.resetAt ?? 0)
+}

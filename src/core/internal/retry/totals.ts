@@ -1,7 +1,7 @@
 /**
  * What the attempts of a turn used: each by itself, and together.
  */
-import type { Attempt, AttemptSummary, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
+import type { Attempt, AttemptSummary, End, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
 import type { Usage } from "../../Usage.ts"
 
 const nothing: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
@@ -59,13 +59,12 @@ const totals = (attempts: ReadonlyArray<Attempt>): Totals => {
   }
 }
 
-/** What came of the turn, or `undefined` while it is not over. */
-export const outcome = (state: State, budgetUsd: number | undefined): TurnOutcome | undefined => {
-  if (state.end === null) return undefined
+/** What came of a turn that ended so. */
+export const outcome = (state: State, end: End, budgetUsd: number | undefined): TurnOutcome => {
   const { turnId, startedAt, head, attempts } = state
   const last = attempts.at(-1)
   return {
-    ...{ ...state.end, turnId, startedAt, head, rounds: state.round },
+    ...{ ...end, turnId, startedAt, head, rounds: state.round },
     text: last?.ending?.result?.text ?? "",
     result: attempts.findLast((attempt) => attempt.ending?.result)?.ending?.result ?? null,
     sessionId: attempts.map(sessionOf).findLast((id) => id !== null) ?? null,
