@@ -44,8 +44,8 @@ const endingOf = (act: Act, at: number): AgentLauncher.Ending => {
   return act.result === undefined ? { _tag: "Failed", failure } : { _tag: "Failed", failure, result }
 }
 
-/** `play` says what the launch with this index, counted from 0 over all turns, does. */
-export const makeAgent = (play: (attempt: AgentLauncher.Attempt, index: number) => Act): Agent => {
+/** `play` says what the launch with this index, counted from 0 over all turns, does when it is launched `at` that time. */
+export const makeAgent = (play: (attempt: AgentLauncher.Attempt, index: number, at: number) => Act): Agent => {
   const agent: Agent = {
     launches: [],
     reaped: [],
@@ -63,8 +63,8 @@ export const makeAgent = (play: (attempt: AgentLauncher.Attempt, index: number) 
         return agent.reaps
       }),
     launch: Effect.fnUntraced(function* (attempt, onIdentity) {
-      const act = play(attempt, agent.launches.length)
       const at = yield* Clock.currentTimeMillis
+      const act = play(attempt, agent.launches.length, at)
       const pid = agent.launches.length + 100
       if (act.unlaunched) {
         agent.launches.push({ at, attempt })

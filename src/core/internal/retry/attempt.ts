@@ -125,7 +125,7 @@ const follow = Effect.fnUntraced(function* (
     )
   )
   yield* Fiber.join(lines).pipe(Effect.timeoutOption(linesAfterEnd))
-  return ending
+  return (yield* Deferred.isDone(watch.stop)) ? asStopped(ending) : ending
 })
 
 /** A result once seen stays a result; any other ending is the stop we asked for. */

@@ -57,8 +57,8 @@ export interface Cooldown {
   readonly answered: (turnId: string, now: number) => void
   /** The turn is not under way any more. */
   readonly left: (turnId: string) => void
-  /** Succeeds at the next change of any wall. */
-  readonly changed: Effect.Effect<void>
+  /** Succeeds when any wall has changed since the turn last asked. */
+  readonly changed: (turnId: string) => Effect.Effect<void>
 }
 
 const keysOf = ({ account, model }: Place): ReadonlyArray<string> => [
@@ -81,6 +81,8 @@ export const makeCooldown = (options: CooldownOptions, named: (account: string) 
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
   let change = Deferred.makeUnsafe<void>()
+  // Noted when a turn is told to wait: a change between that answer and the wait itself must not be missed.
+  const told = new Map<string, Deferred.Deferred<void>>()
 
   const changed = () => {
     Deferred.doneUnsafe(change, Effect.void)
@@ -108,7 +110,7 @@ export const makeCooldown = (options: CooldownOptions, named: (account: string) 
     if (silent && wall.first) open(key, wall, now)
     if (!walls.has(key)) return undefined
     if (wall.released !== undefined) {
-      if (wall.turns.size === 0 && now > wall.released + 2 * options.staggerMillis) walls.delete(key)
+      if (now > wall.released + 2 * options.staggerMillis) walls.delete(key)
       const turn =
         wall.turns.get(turnId) ?? Math.ceil(Math.max(now, wall.released) + options.staggerMillis * (1 + jitter))
       if (now >= turn || !walls.has(key)) return undefined
@@ -138,6 +140,7 @@ export const makeCooldown = (options: CooldownOptions, named: (account: string) 
       undefined
     )
     if (last?.until !== undefined) {
+      told.set(turnId, change)
       const rule = last.wall.first ? "first-launch-goes-alone" : "shared-cooldown"
       return { _tag: "Wait", rule, until: last.until, failure: last.wall.failure }
     }
@@ -162,12 +165,13 @@ export const makeCooldown = (options: CooldownOptions, named: (account: string) 
       for (const [key, wall] of walls) if (wall.probe?.turnId === turnId) open(key, wall, now)
     },
     left: (turnId) => {
+      told.delete(turnId)
       for (const wall of walls.values()) {
         if (wall.probe?.turnId !== turnId) continue
         wall.probe = undefined
         changed()
       }
     },
-    changed: Effect.suspend(() => Deferred.await(change))
+    changed: (turnId) => Effect.suspend(() => Deferred.await(told.get(turnId) ?? change))
   }
 }

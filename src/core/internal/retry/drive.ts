@@ -7,6 +7,7 @@ import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
 import type { WorkspaceShape } from "../../Workspace.ts"
 import type { JournalError } from "./journal.ts"
+import type { Place } from "./cooldown.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { promptFor } from "./prompt.ts"
@@ -55,10 +56,7 @@ const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State,
     case "Wait":
       return yield* waitFor(drive, state, decision.wait, decision.remaining)
     case "Launch":
-      return yield* Effect.ensuring(
-        launched(drive, turn, state, decision),
-        Effect.sync(() => drive.cooldown.left(turn.id))
-      )
+      return yield* launched(drive, turn, state, decision)
   }
 })
 
@@ -84,7 +82,7 @@ const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: s
 // -----------------------------------------------------------------------------
 
 const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, launch: Launch) {
-  const { cooldown, journal, workspace } = drive
+  const { cooldown, journal } = drive
   const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
   const place = { account: state.account ?? "", model: launch.model }
   const waited = state.wait !== null && !sharedRules.includes(state.wait.rule)
@@ -94,8 +92,24 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
     const wait = { rule, hold: true, since: moment.now, due, failure }
     return yield* journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
   }
+  return yield* Effect.ensuring(
+    launchPassed(drive, turn, state, launch, place),
+    Effect.sync(() => cooldown.left(turn.id))
+  )
+})
+
+/** Launches what no wall holds back any more, unless the workspace or an old agent does. */
+const launchPassed = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  state: State,
+  launch: Launch,
+  place: Place
+) {
+  const { cooldown, journal, workspace } = drive
+  const at = yield* Clock.currentTimeMillis
   const ended = (end: Omit<End, "at" | "status" | "until">): Event => ({
-    ...{ _tag: "TurnEnded", turnId: turn.id, end: { at: moment.now, status: "failed", until: null, ...end } }
+    ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...end } }
   })
   if (launch.reap) {
     for (const attempt of state.attempts) {
@@ -113,7 +127,7 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
     : "nothing was done yet"
   const prompt = promptFor(turn.prompt, state, launch, evidence)
   // A stop that came meanwhile: nothing is launched any more.
-  if (yield* Deferred.isDone(drive.stop)) return yield* journal.append(stopNow(turn.id, moment.now))
+  if (yield* Deferred.isDone(drive.stop)) return yield* journal.append(stopNow(turn.id, at))
   const after = yield* runAttempt(drive, turn, complete(turn.rules), state, launch, prompt)
   const until = wallUntil(complete(turn.rules), after)
   const failure = after.attempts.at(-1)?.ending?.failure
@@ -172,7 +186,7 @@ const sharedRules = ["shared-cooldown", "first-launch-goes-alone"]
 const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
   const { journal, cooldown, probe } = drive
   const { turnId } = state
-  const change = sharedRules.includes(wait.rule) ? cooldown.changed : Effect.never
+  const change = sharedRules.includes(wait.rule) ? cooldown.changed(turnId) : Effect.never
   let left = remaining
   while (left > 0) {
     const slice = Math.min(left, longestSleep)

@@ -1,7 +1,7 @@
 /**
  * The log of all turns of a policy, and the states it folds to.
  */
-import { Cause, Deferred, Effect, Exit, Schema, Scope, Semaphore, Stream } from "effect"
+import { type Cause, Effect, Exit, Fiber, Schema, Scope, Semaphore, Stream } from "effect"
 import {
   type Json,
   type Log,
@@ -132,12 +132,7 @@ export const makeJournal = Effect.fnUntraced(function* (
       Effect.flatMap(open, (session) => {
         const { turnId } = events[0]
         // In a fiber of its own: an append that is cut off would leave the turn in a state that nobody knows.
-        const done = Deferred.makeUnsafe<State, StorageError | LogFenced>()
-        return inOrder(turnId, add(session, turnId, events)).pipe(
-          Deferred.into(done),
-          Effect.forkIn(own),
-          Effect.andThen(Deferred.await(done))
-        )
+        return Effect.flatMap(Effect.forkIn(inOrder(turnId, add(session, turnId, events)), own), Fiber.join)
       })
   } satisfies Journal as Journal
 })
