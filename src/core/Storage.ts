@@ -71,8 +71,10 @@ export class LogHeld extends Schema.TaggedError<LogHeld>()("LogHeld", {
 /** Somebody else became the holder in the meantime: what was being written is not in the log. Never worth retrying. */
 export class LogFenced extends Schema.TaggedError<LogFenced>()("LogFenced", { log: Schema.String }) {
   override get message(): string {
-    return `the log "${this.log}" was taken over by another holder; nothing more is written from here. ` +
+    return (
+      `the log "${this.log}" was taken over by another holder; nothing more is written from here. ` +
       `Open it again to go on, after making sure that only one process is meant to work on it.`
+    )
   }
 }
 
@@ -84,8 +86,10 @@ export class LogCorrupt extends Schema.TaggedError<LogCorrupt>()("LogCorrupt", {
   found: Schema.String
 }) {
   override get message(): string {
-    return `the log "${this.log}" is damaged in line ${this.line}: ${this.found}. It was left as it is: ` +
+    return (
+      `the log "${this.log}" is damaged in line ${this.line}: ${this.found}. It was left as it is: ` +
       `restore it from a copy, or move it away to begin anew.`
+    )
   }
 }
 
@@ -96,8 +100,10 @@ export class LogTooNew extends Schema.TaggedError<LogTooNew>()("LogTooNew", {
   supported: Schema.Number
 }) {
   override get message(): string {
-    return `the log "${this.log}" has format ${this.version}; this version of shiftboss reads up to ${this.supported}. ` +
+    return (
+      `the log "${this.log}" has format ${this.version}; this version of shiftboss reads up to ${this.supported}. ` +
       `Upgrade shiftboss, or give it another place for its logs.`
+    )
   }
 }
 
@@ -109,16 +115,53 @@ export type OpenError = StorageError | LogHeld | LogCorrupt | LogTooNew
 // -----------------------------------------------------------------------------
 
 /** Named logs of JSON entries. Any string is a name; two names never share a log. */
-export class Storage extends Context.Service<Storage, {
-  /** Becomes the one holder of the log until the scope closes. A log that does not exist is empty. */
-  readonly open: (log: string) => Effect.Effect<Log<Json>, OpenError, Scope.Scope>
-  /** A consistent prefix of the log, also while a writer is at work. */
-  readonly read: (log: string) => Stream.Stream<Json, StorageError | LogCorrupt | LogTooNew>
-  /** The names of the logs that exist and begin with the prefix, in no particular order. */
-  readonly list: (prefix?: string) => Stream.Stream<string, StorageError>
-  /** Removes a log that nobody holds. Succeeds when there is none. */
-  readonly remove: (log: string) => Effect.Effect<void, StorageError | LogHeld>
-}>()("shiftboss/core/Storage") {}
+export class Storage extends Context.Service<
+  Storage,
+  {
+    /** Becomes the one holder of the log until the scope closes. A log that does not exist is empty. */
+    readonly open: (log: string) => Effect.Effect<Log<Json>, OpenError, Scope.Scope>
+    /** A consistent prefix of the log, also while a writer is at work. */
+    readonly read: (log: string) => Stream.Stream<Json, StorageError | LogCorrupt | LogTooNew>
+    /** The names of the logs that exist and begin with the prefix, in no particular order. */
+    readonly list: (prefix?: string) => Stream.Stream<string, StorageError>
+    /** Removes a log that nobody holds. Succeeds when there is none. */
+    readonly remove: (log: string) => Effect.Effect<void, StorageError | LogHeld>
+    /** Other processes may write these logs: false for logs in this process's memory. */
+    readonly shared: boolean
+  }
+>()("shiftboss/core/Storage") {}
+
+// -----------------------------------------------------------------------------
+// constructors
+// -----------------------------------------------------------------------------
+
+/** What a typed log keeps. */
+export interface Format<S extends Schema.Constraint> {
+  readonly entry: S
+  readonly version: number
+}
+
+export const typed = <S extends Schema.Codec<unknown, Json>>(log: Log<Json>, format: Format<S>): Log<S["Type"]> => {
+  const codec = Schema.toCodecJson(format.entry)
+  const encode = Schema.encodeEffect(codec)
+  const decode = Schema.decodeUnknownEffect(codec)
+  const all = (entries: ReadonlyArray<S["Type"]>) => Effect.orDie(Effect.forEach(entries, (entry) => encode(entry)))
+  return {
+    name: log.name,
+    replay: Stream.mapEffect(log.replay, (entry) => Effect.orDie(decode(entry))),
+    append: (entries) => Effect.flatMap(all(entries), log.append),
+    replace: (entries) => Effect.flatMap(all(entries), log.replace)
+  }
+}
+
+export const decoded = <S extends Schema.Codec<unknown, Json>, E>(
+  _log: string,
+  entries: Stream.Stream<Json, E>,
+  format: Format<S>
+): Stream.Stream<S["Type"], E | LogCorrupt | LogTooNew> => {
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(format.entry))
+  return Stream.mapEffect(entries, (entry) => Effect.orDie(decode(entry)))
+}
 
 // -----------------------------------------------------------------------------
 // layers
@@ -130,22 +173,34 @@ export const layerMemory: Layer.Layer<Storage> = Layer.sync(Storage, () => {
   const held = new Set<string>()
   const stored = (log: string) => logs.get(log) ?? []
   return Storage.of({
+    shared: false,
     open: (log) =>
       Effect.acquireRelease(
         Effect.suspend(() =>
           held.has(log)
-            ? Effect.fail(new LogHeld({ log, host: "this host", process: "this process", since: 0, remedy: "Wait for it to end." }))
+            ? Effect.fail(
+                new LogHeld({
+                  log,
+                  host: "this host",
+                  process: "this process",
+                  since: 0,
+                  remedy: "Wait for it to end."
+                })
+              )
             : Effect.sync(() => void held.add(log))
         ),
         () => Effect.sync(() => held.delete(log))
-      ).pipe(Effect.as<Log<Json>>({
-        name: log,
-        replay: Stream.suspend(() => Stream.fromIterable([...stored(log)])),
-        append: (entries) => Effect.sync(() => void logs.set(log, [...stored(log), ...entries])),
-        replace: (entries) => Effect.sync(() => void logs.set(log, [...entries]))
-      })),
+      ).pipe(
+        Effect.as<Log<Json>>({
+          name: log,
+          replay: Stream.suspend(() => Stream.fromIterable([...stored(log)])),
+          append: (entries) => Effect.sync(() => void logs.set(log, [...stored(log), ...entries])),
+          replace: (entries) => Effect.sync(() => void logs.set(log, [...entries]))
+        })
+      ),
     read: (log) => Stream.suspend(() => Stream.fromIterable([...stored(log)])),
-    list: (prefix = "") => Stream.suspend(() => Stream.fromIterable([...logs.keys()].filter((name) => name.startsWith(prefix)))),
+    list: (prefix = "") =>
+      Stream.suspend(() => Stream.fromIterable([...logs.keys()].filter((name) => name.startsWith(prefix)))),
     remove: (log) => Effect.sync(() => void logs.delete(log))
   })
 })
