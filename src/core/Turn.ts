@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { AgentResult, Identity, Session } from "./AgentLauncher.ts"
 import { Failure } from "./Failure.ts"
 import type { RetryRules } from "./RetryRules.ts"
-import { Usage } from "./Usage.ts"
+import type { Usage } from "./Usage.ts"
 
 // -----------------------------------------------------------------------------
 // models

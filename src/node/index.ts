@@ -1,1 +1,1 @@
-export {}
+export * as GitWorkspace from "./GitWorkspace.ts"

@@ -1,7 +1,7 @@
 /**
  * An agent that does what a script says, under a fake clock, and remembers what it was asked.
  */
-import { AgentLauncher, Failure, RetryPolicy, Storage, Turn } from "shiftboss"
+import { AgentLauncher, type Failure, RetryPolicy, Storage, type Turn } from "shiftboss"
 import { Clock, Deferred, Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { failureOf, type Scripted } from "./play.ts"

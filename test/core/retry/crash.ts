@@ -43,6 +43,7 @@ export const crashing = (
   const layer = Layer.succeed(
     Storage.Storage,
     Storage.Storage.of({
+      shared: false,
       open: () => Effect.succeed(log),
       read: () => log.replay,
       list: () => Stream.fromEffect(unused()),

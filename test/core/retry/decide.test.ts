@@ -51,7 +51,7 @@ describe("each kind alone", () => {
     Unknown: ["0m first-attempt", "0m failed unknown-stop"],
     Stopped: ["0m first-attempt", "0m stopped stopped"]
   }
-  for (const kind of kinds) it(kind, () => assert.deepStrictEqual(lines([kind]), table[kind]))
+  for (const kind of kinds) it(`${kind}`, () => assert.deepStrictEqual(lines([kind]), table[kind]))
 
   it("every end that is no success says what to do", () => {
     for (const kind of kinds) {

@@ -26,7 +26,9 @@ describe.skipIf(collect === undefined)("10,000 waiting turns", () => {
         agent.launches.length = 0
         collect?.()
         const each = (process.memoryUsage().heapUsed - before) / turns
-        console.log(`inlineWait ${inlineWait}: ${Math.round(each)} bytes for each of ${turns} waiting turns, journal in memory included`)
+        console.log(
+          `inlineWait ${inlineWait}: ${Math.round(each)} bytes for each of ${turns} waiting turns, journal in memory included`
+        )
       }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
     })
   it.effect("held", () => measured(0))

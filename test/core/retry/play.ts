@@ -1,7 +1,7 @@
 /**
  * Plays a turn through the pure core, without a clock or a launcher: each launch ends at once as the script says.
  */
-import { Failure, RetryPolicy, Turn } from "shiftboss"
+import { Failure, RetryPolicy, type Turn } from "shiftboss"
 
 export const start = 1_000_000_000_000
 export const second = 1000

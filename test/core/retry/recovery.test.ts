@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
-import { RetryPolicy, Storage, Turn } from "shiftboss"
+import { RetryPolicy, Storage, type Turn } from "shiftboss"
 import { type Act, advance, type Agent, makeAgent, policy, seen, settle, turn } from "./agent.ts"
 import { type Crash, crashing } from "./crash.ts"
 import { minute, second } from "./play.ts"
