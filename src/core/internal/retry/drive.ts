@@ -7,7 +7,7 @@ import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
 import type { WorkspaceShape } from "../../Workspace.ts"
 import type { JournalError } from "./journal.ts"
-import type { Place } from "./cooldown.ts"
+import { type Place, sharedRules } from "./cooldown.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { promptFor } from "./prompt.ts"
@@ -180,8 +180,6 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: 
 // -----------------------------------------------------------------------------
 // waits
 // -----------------------------------------------------------------------------
-
-const sharedRules = ["shared-cooldown", "first-launch-goes-alone"]
 
 const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
   const { journal, cooldown, probe } = drive
