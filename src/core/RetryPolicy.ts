@@ -5,7 +5,7 @@ import { Context, Deferred, Duration, Effect, Layer, Schema } from "effect"
 import { AgentLauncher } from "./AgentLauncher.ts"
 import { type Cooldown, makeCooldown } from "./internal/retry/cooldown.ts"
 import { driveTurn } from "./internal/retry/drive.ts"
-import { makeJournal } from "./internal/retry/journal.ts"
+import { journalOpener } from "./internal/retry/journal.ts"
 import { outcome, type Price } from "./internal/retry/totals.ts"
 import { complete, type RetryRules } from "./RetryRules.ts"
 import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
@@ -147,11 +147,11 @@ function make(options: Options) {
       },
       (account) => account !== defaultAccount
     )
-    const journal = yield* makeJournal(options.log ?? "turns", options.keepTurns ?? 1000, (states) =>
+    const openJournal = yield* journalOpener(options.log ?? "turns", options.keepTurns ?? 1000, (states) =>
       raiseKept(cooldown, states)
     )
     const { networkProbe: probe, prices = {} } = options
-    const ports = { launcher, workspace, journal, cooldown, prices, probe }
+    const ports = { launcher, workspace, cooldown, prices, probe }
     const running = new Map<string, Running>()
 
     const run = Effect.fn("RetryPolicy.run")(function* (turn: Turn): Effect.fn.Return<TurnOutcome, TurnError> {
@@ -160,7 +160,10 @@ function make(options: Options) {
       const ruled = { ...turn, rules: complete(options.rules, turn.rules) }
       const driven = yield* Effect.acquireUseRelease(
         Effect.sync(() => enter(running, turn.id)),
-        ({ stop }) => driveTurn({ ...ports, stop }, ruled, turn.account ?? account),
+        ({ stop }) =>
+          Effect.flatMap(openJournal, (journal) =>
+            driveTurn({ ...ports, journal, stop }, ruled, turn.account ?? account)
+          ),
         ({ over }) =>
           Effect.andThen(
             Effect.sync(() => running.delete(turn.id)),

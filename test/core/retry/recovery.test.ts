@@ -190,4 +190,29 @@ describe("a storage that fails", () => {
       }).pipe(Effect.provide(layer))
     })
   )
+
+  it.effect("by having been taken over stops every agent of this host at its next event", () =>
+    Effect.gen(function* () {
+      const agent = makeAgent((attempt) => ({ after: attempt.turnId === "a" ? minute : 2 * minute }))
+      const storage = yield* Storage.Storage.pipe(Effect.provide(crashing([], undefined).layer))
+      const open = (log: string) =>
+        Effect.map(storage.open(log), (inner) => ({
+          ...inner,
+          append: (added: ReadonlyArray<Storage.Json>) =>
+            JSON.stringify(added).includes("AttemptEnded") && JSON.stringify(added).includes('"a"')
+              ? Effect.fail(new Storage.LogFenced({ log }))
+              : inner.append(added)
+        }))
+      yield* Effect.gen(function* () {
+        const hosts = yield* Effect.forEach(["a", "b"], (id) => Effect.forkChild(RetryPolicy.run(turn({ id }))))
+        yield* advance(3 * minute)
+        const errors = yield* Effect.forEach(hosts, (host) => Effect.flip(Fiber.join(host)))
+        assert.deepStrictEqual(
+          errors.map((error) => error._tag),
+          ["LogFenced", "LogFenced"]
+        )
+        assert.strictEqual(agent.alive.size, 0)
+      }).pipe(Effect.provide(policy(agent, Layer.succeed(Storage.Storage, Storage.Storage.of({ ...storage, open })))))
+    })
+  )
 })

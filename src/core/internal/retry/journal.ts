@@ -10,14 +10,20 @@ import { makeOrder } from "./order.ts"
 
 export type JournalError = OpenError | StorageError | LogFenced
 
+/**
+ * The turns in a log that is open. Once a write has failed or the log was taken over, all that follow fail likewise: what
+ * became of the turns since is only known to whoever opens the log again.
+ */
 export interface Journal {
-  /** What is kept of the turn. Opens the log; a failure to open it is no failure for good. */
-  readonly state: (turnId: string) => Effect.Effect<State | undefined, JournalError>
+  /** What is kept of the turn. */
+  readonly state: (turnId: string) => Effect.Effect<State | undefined>
   /**
    * Adds events of one turn, all or none, and answers what they make of it. Appends of one turn take effect in the order
    * they were asked for, also when whoever asked is interrupted meanwhile.
    */
-  readonly append: (...events: readonly [Event, ...ReadonlyArray<Event>]) => Effect.Effect<State, JournalError>
+  readonly append: (
+    ...events: readonly [Event, ...ReadonlyArray<Event>]
+  ) => Effect.Effect<State, StorageError | LogFenced>
 }
 
 interface Session {
@@ -33,10 +39,10 @@ interface Session {
 const allPermits = 1_000_000
 
 /**
- * A journal over the named log, of which at least `keepTurns` ended turns are kept. `onOpen` is told what was found,
- * each time.
+ * Opens the named log, or answers the journal that is open already. A failure is no failure for good: the next call tries
+ * again. At least `keepTurns` ended turns are kept; `onOpen` is told what was found, each time.
  */
-export const makeJournal = Effect.fnUntraced(function* (
+export const journalOpener = Effect.fnUntraced(function* (
   name: string,
   keepTurns: number,
   onOpen: (states: Iterable<State>) => void
@@ -44,35 +50,35 @@ export const makeJournal = Effect.fnUntraced(function* (
   const own = yield* Effect.scope
   const opening = yield* Semaphore.make(1)
   const openSession = yield* sessionOpener(name, own)
-  const inOrder = makeOrder()
-  let current: Session | undefined
+  let current: { readonly session: Session; readonly journal: Journal } | undefined
 
-  const session = Effect.gen(function* () {
-    if (current !== undefined && current.failure === undefined) return current
-    if (current !== undefined) yield* Scope.close(current.scope, Exit.void)
+  return Effect.gen(function* () {
+    if (current !== undefined && current.session.failure === undefined) return current.journal
+    if (current !== undefined) yield* Scope.close(current.session.scope, Exit.void)
     current = undefined
-    const opened = yield* openSession
-    onOpen(opened.states.values())
-    return (current = opened)
+    const session = yield* openSession
+    onOpen(session.states.values())
+    current = { session, journal: journalOf(session, keepTurns, own) }
+    return current.journal
   }).pipe(opening.withPermit)
+})
 
+const journalOf = (session: Session, keepTurns: number, own: Scope.Scope): Journal => {
+  const inOrder = makeOrder()
   return {
     state: (turnId) =>
-      Effect.flatMap(session, ({ states }) => {
-        return inOrder(
-          turnId,
-          Effect.sync(() => states.get(turnId))
-        )
-      }),
-    append: (...events) =>
-      Effect.flatMap(session, (session) => {
-        const { turnId } = events[0]
-        const adding = inOrder(turnId, add(session, keepTurns, turnId, events))
-        // In a fiber of its own: an append that is cut off would leave the turn in a state that nobody knows.
-        return Effect.flatMap(Effect.forkIn(adding, own), Fiber.join)
-      })
-  } satisfies Journal as Journal
-})
+      inOrder(
+        turnId,
+        Effect.sync(() => session.states.get(turnId))
+      ),
+    append: (...events) => {
+      const { turnId } = events[0]
+      const adding = inOrder(turnId, add(session, keepTurns, turnId, events))
+      // In a fiber of its own: an append that is cut off would leave the turn in a state that nobody knows.
+      return Effect.flatMap(Effect.forkIn(adding, own), Fiber.join)
+    }
+  }
+}
 
 const sessionOpener = Effect.fnUntraced(function* (name: string, own: Scope.Scope) {
   const storage = yield* Storage
