@@ -1,36 +1,58 @@
+/**
+ * What a waiting turn costs. Needs `--expose-gc`:
+ *
+ *     npx vitest run test/core/retry/memory.test.ts --execArgv=--expose-gc
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { RetryPolicy, Storage } from "shiftboss"
+import { RetryPolicy, type Storage } from "shiftboss"
 import { makeAgent, policy, settle, turn } from "./agent.ts"
+import { crashing } from "./crash.ts"
 import { hour } from "./play.ts"
 
-const collect = (globalThis as { gc?: () => void }).gc
+const collect = (globalThis as { readonly gc?: () => void }).gc
+const turns = 10_000
+
+const bytesEach = (inlineWait: number | "Infinity") =>
+  Effect.gen(function* () {
+    const agent = makeAgent(() => ({ fails: { kind: "RateLimited", scope: "request", resetIn: hour } }))
+    const entries: Array<Storage.Json> = []
+    const start = (id: string) => Effect.forkChild(Effect.ignore(RetryPolicy.run(turn({ id, rules: { inlineWait } }))))
+    return yield* Effect.gen(function* () {
+      yield* start("first")
+      yield* settle
+      collect?.()
+      const before = process.memoryUsage().heapUsed
+      for (let number = 0; number < turns; number++) {
+        yield* start(`turn-${number}`)
+        if (number % 200 === 0) {
+          yield* settle
+          entries.length = 0
+          agent.launches.length = 0
+        }
+      }
+      yield* settle
+      entries.length = 0
+      agent.launches.length = 0
+      collect?.()
+      return Math.round((process.memoryUsage().heapUsed - before) / turns)
+    }).pipe(Effect.provide(policy(agent, crashing(entries, undefined).layer)))
+  })
 
 describe.skipIf(collect === undefined)("10,000 waiting turns", () => {
-  const turns = 10_000
-  const measured = (inlineWait: number | "Infinity") =>
+  it.effect("that are held cost less than 4 KiB each", () =>
     Effect.gen(function* () {
-      const agent = makeAgent(() => ({ fails: { kind: "RateLimited", scope: "request", resetIn: hour } }))
-      yield* Effect.gen(function* () {
-        yield* Effect.forkChild(Effect.ignore(RetryPolicy.run(turn({ id: "warm" }))))
-        yield* settle
-        collect?.()
-        const before = process.memoryUsage().heapUsed
-        for (let number = 0; number < turns; number++) {
-          const run = RetryPolicy.run(turn({ id: `turn-${number}`, rules: { inlineWait } }))
-          yield* Effect.forkChild(Effect.ignore(run))
-          if (number % 100 === 0) yield* settle
-        }
-        yield* settle
-        assert.strictEqual(agent.launches.length, turns + 1)
-        agent.launches.length = 0
-        collect?.()
-        const each = (process.memoryUsage().heapUsed - before) / turns
-        console.log(
-          `inlineWait ${inlineWait}: ${Math.round(each)} bytes for each of ${turns} waiting turns, journal in memory included`
-        )
-      }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+      const bytes = yield* bytesEach(0)
+      console.log(`held: ${bytes} bytes each`)
+      assert.isBelow(bytes, 4096)
     })
-  it.effect("held", () => measured(0))
-  it.effect("inline", () => measured("Infinity"))
+  )
+
+  it.effect("in their calls", () =>
+    Effect.gen(function* () {
+      const bytes = yield* bytesEach("Infinity")
+      console.log(`in the call: ${bytes} bytes each`)
+      assert.isBelow(bytes, 16_384)
+    })
+  )
 })

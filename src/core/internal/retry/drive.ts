@@ -184,15 +184,14 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: 
 const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
   const { journal, cooldown, probe } = drive
   const { turnId } = state
-  const change = sharedRules.includes(wait.rule) ? cooldown.changed(turnId) : Effect.never
+  const changed = Effect.as(cooldown.changed(turnId), "change" as const)
+  const stopped = Effect.as(Deferred.await(drive.stop), "stop" as const)
+  const signals = sharedRules.includes(wait.rule) ? [stopped, changed] : [stopped]
   let left = remaining
   while (left > 0) {
     const slice = Math.min(left, longestSleep)
-    const woken = yield* Effect.raceAllFirst([
-      Effect.as(Deferred.await(drive.stop), "stop" as const),
-      Effect.as(change, "change" as const),
-      Effect.as(Effect.sleep(Duration.millis(slice)), "time" as const)
-    ])
+    const time = Effect.as(Effect.sleep(Duration.millis(slice)), "time" as const)
+    const woken = yield* Effect.raceAllFirst([time, ...signals])
     const now = yield* Clock.currentTimeMillis
     if (woken === "stop") return yield* journal.append(stopNow(turnId, now))
     if (woken === "change")

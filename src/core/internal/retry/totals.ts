@@ -24,7 +24,7 @@ export const sessionOf = (attempt: Attempt | undefined): string | null => {
 }
 
 /** Each attempt with what it used itself, in order. */
-export const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSummary> =>
+const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSummary> =>
   attempts.map((attempt) => {
     const { number, round, rule, startedAt, ending } = attempt
     const idle = ending !== null && !ending.ran
