@@ -2,7 +2,7 @@
  * Requests for an edit of the shared system, and the applies that take them in batches.
  */
 import { Context, type Effect, Schema } from "effect"
-import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, StorageError } from "./Storage.ts"
+import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, StorageError } from "./StorageError.ts"
 
 // -----------------------------------------------------------------------------
 // models

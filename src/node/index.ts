@@ -1,1 +1,2 @@
+export * as FileStorage from "./FileStorage.ts"
 export * as GitWorkspace from "./GitWorkspace.ts"

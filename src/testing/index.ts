@@ -1,1 +1,3 @@
 export * as Advance from "./Advance.ts"
+export * as FaultyStorage from "./FaultyStorage.ts"
+export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"

@@ -6,7 +6,8 @@ import { Advance } from "shiftboss/testing"
 export const layer = Dispatcher.layer.pipe(Layer.provideMerge(Storage.layerMemory))
 
 /** The next start: another dispatcher on the same logs. */
-export const restart = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Layer.fresh(Dispatcher.layer))
+export const restart = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(effect, Layer.fresh(Dispatcher.layer))
 
 export const Missing = Schema.Struct({ missing: Schema.String })
 
@@ -27,8 +28,11 @@ export const changes = (batch: Improvements.Batch<unknown>) =>
 export const nothing = () => Effect.succeed(Improvements.skipped("nothing to do"))
 
 /** Runs the effect while virtual time passes, until it ends. */
-export const passing = <A, E, R>(effect: Effect.Effect<A, E, R>, by: `${number} ${"seconds" | "minutes" | "hours"}` = "1 minutes") =>
-  Effect.gen(function*() {
+export const passing = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  by: `${number} ${"seconds" | "minutes" | "hours"}` = "1 minutes"
+) =>
+  Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
     for (let i = 0; fiber.pollUnsafe() === undefined && i < 1_000; i++) yield* Advance.advance(by)
     return yield* Fiber.join(fiber)
@@ -37,9 +41,7 @@ export const passing = <A, E, R>(effect: Effect.Effect<A, E, R>, by: `${number} 
 export const completedIds = (summary: Dispatcher.Summary) => summary.completed.map((c) => c.case)
 
 /** All events in the log, oldest first. */
-export const history = Effect.gen(function*() {
+export const history = Effect.gen(function* () {
   const dispatcher = yield* Dispatcher.Dispatcher
   return (yield* Stream.runCollect(dispatcher.history())).map((entry) => entry.event)
 })
-
-export const tags = Effect.map(history, (events) => events.map((event) => event._tag))

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
 import { RetryPolicy, Storage, Workspace } from "shiftboss"
-import { advance, type Act, type Agent, journaled, makeAgent, policy, seen, settle, turn } from "./agent.ts"
+import { advance, type Act, type Agent, eventOf, journaled, makeAgent, policy, seen, settle, turn } from "./agent.ts"
 import { minute, second } from "./play.ts"
 
 const scripted = (...acts: ReadonlyArray<Act>) => makeAgent((_, index) => acts[index] ?? {})
@@ -366,7 +366,7 @@ describe("the log", () => {
         yield* RetryPolicy.run(turn({ id: `t${number}` }))
         yield* advance(1)
       }
-      const ids = new Set((yield* journaled()).map((entry) => (entry as { readonly turnId: string }).turnId))
+      const ids = new Set((yield* journaled()).map((entry) => eventOf(entry).turnId))
       assert.isTrue(ids.has("t19"))
       assert.isFalse(ids.has("t0"))
       assert.isBelow(ids.size, 7)

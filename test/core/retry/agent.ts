@@ -129,4 +129,7 @@ export const settle: Effect.Effect<void> = Effect.repeat(Effect.yieldNow, { time
 export const journaled = (log = "turns"): Effect.Effect<ReadonlyArray<Storage.Json>, unknown, Storage.Storage> =>
   Effect.flatMap(Storage.Storage, (storage) => Stream.runCollect(storage.read(log)))
 
+/** The event in an entry of the log. */
+export const eventOf = (entry: Storage.Json): Turn.Event => (entry as unknown as { readonly value: Turn.Event }).value
+
 export const turn = (over: Partial<Turn.Turn> = {}): Turn.Turn => ({ id: "t", prompt: "do the task", ...over })

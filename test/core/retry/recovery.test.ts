@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { RetryPolicy, Storage, type Turn } from "shiftboss"
-import { type Act, advance, type Agent, makeAgent, policy, seen, settle, turn } from "./agent.ts"
+import { type Act, advance, type Agent, eventOf, makeAgent, policy, seen, settle, turn } from "./agent.ts"
 import { type Crash, crashing } from "./crash.ts"
 import { minute, second } from "./play.ts"
 
@@ -63,7 +63,7 @@ describe("a host that dies", () => {
             numbers.map((_, index) => index + 1),
             where
           )
-          const count = (tag: string) => entries.filter((entry) => (entry as { _tag: string })._tag === tag).length
+          const count = (tag: string) => entries.filter((entry) => eventOf(entry)._tag === tag).length
           assert.strictEqual(count("TurnStarted"), 1, where)
           assert.strictEqual(count("AttemptStarted"), count("AttemptEnded"), where)
           assert.isAtMost(agent.launches.length, 4, where)

@@ -3,7 +3,8 @@
  */
 import { Cause, Deferred, Effect } from "effect"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
-import { type Log, type LogFenced, StorageError } from "../../Storage.ts"
+import type { Log } from "../../Storage.ts"
+import { type LogFenced, StorageError } from "../../StorageError.ts"
 import { evolve, type State } from "./state.ts"
 
 export type WriteError = StorageError | LogFenced
@@ -36,17 +37,20 @@ export const make = (
   let queue: Array<Commit> = []
   let failed: WriteError | undefined
   let writer: Deferred.Deferred<void> | undefined
+  let unanswered = 0
+
+  // A waiter goes on inside `doneUnsafe`: everything has to be in order before it.
+  const answer = (commit: Commit, result: Effect.Effect<void, WriteError>) => {
+    unanswered--
+    Deferred.doneUnsafe(commit.done, result)
+  }
 
   const count = (commit: Commit) => {
     let { cursor } = state
     for (const event of commit.events) evolve(state, event)
     commit.onCounted?.()
     for (const event of commit.events) options.counted(event, ++cursor)
-    Deferred.doneUnsafe(commit.done, Effect.void)
-  }
-
-  const refuse = (commits: ReadonlyArray<Commit>, error: WriteError) => {
-    for (const commit of commits) Deferred.doneUnsafe(commit.done, Effect.fail(error))
+    answer(commit, Effect.void)
   }
 
   // All that came while one flush was under way goes into the next one: the cost of a flush is shared.
@@ -58,9 +62,10 @@ export const make = (
         onSuccess: () => commits.forEach(count),
         onFailure: (cause) => {
           failed = errorOf(log.name, cause)
-          options.broken(failed)
-          refuse([...commits, ...queue], failed)
+          const refused = [...commits, ...queue]
           queue = []
+          options.broken(failed)
+          for (const commit of refused) answer(commit, Effect.fail(failed))
         }
       })
     }
@@ -74,6 +79,7 @@ export const make = (
         if (failed !== undefined) return Effect.fail(failed)
         const done = Deferred.makeUnsafe<void, WriteError>()
         queue.push({ events, onCounted, done })
+        unanswered++
         if (writer !== undefined) return Deferred.await(done)
         writer = Deferred.makeUnsafe<void>()
         return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
@@ -82,7 +88,7 @@ export const make = (
 
   return {
     commit,
-    writing: () => writer !== undefined,
+    writing: () => unanswered > 0,
     idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer)))
   }
 }

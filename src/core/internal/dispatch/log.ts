@@ -3,7 +3,7 @@
  */
 import { Effect, Stream } from "effect"
 import { DispatcherEvent, version } from "../../DispatcherEvent.ts"
-import { decoded, type Storage, typed } from "../../Storage.ts"
+import { readTyped, type Storage, typed } from "../../Storage.ts"
 import { evolve, initial, type State } from "./state.ts"
 
 const format = { entry: DispatcherEvent, version }
@@ -11,7 +11,7 @@ const format = { entry: DispatcherEvent, version }
 const open = (storage: Storage["Service"], log: string) =>
   Effect.map(storage.open(log), (opened) => typed(opened, format))
 
-export const read = (storage: Storage["Service"], log: string) => decoded(log, storage.read(log), format)
+export const read = (storage: Storage["Service"], log: string) => readTyped(storage, log, format)
 
 const fold = <E>(events: Stream.Stream<DispatcherEvent, E>): Effect.Effect<State, E> =>
   Stream.runFold(events, initial, evolve)
