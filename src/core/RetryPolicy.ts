@@ -7,7 +7,7 @@ import { type Cooldown, makeCooldown } from "./internal/retry/cooldown.ts"
 import { driveTurn } from "./internal/retry/drive.ts"
 import { journalOpener } from "./internal/retry/journal.ts"
 import { outcome, type Price } from "./internal/retry/totals.ts"
-import { complete, type RetryRules } from "./RetryRules.ts"
+import { complete, problems, type RetryRules } from "./RetryRules.ts"
 import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
 import type { State, Turn, TurnOutcome } from "./Turn.ts"
 import { Workspace } from "./Workspace.ts"
@@ -83,7 +83,8 @@ export class RetryPolicy extends Context.Service<
      * another round in its last session.
      *
      * *Details*: how an agent fared is in the outcome; what fails is the journal, or `Held`. Interrupting it stops the
-     * agent, which is charged to nobody: running the turn again goes on in its session.
+     * agent, which is charged to nobody: running the turn again goes on in its session. Rules that cannot be used (see
+     * `RetryRules.problems`) are a defect.
      */
     readonly run: (turn: Turn) => Effect.Effect<TurnOutcome, TurnError>
     /**
@@ -137,8 +138,11 @@ function make(options: Options) {
   return Effect.gen(function* () {
     const launcher = yield* AgentLauncher
     const workspace = yield* Workspace
-    const account = options.account ?? defaultAccount
-    const millis = (duration: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(duration))
+    const { account = defaultAccount, keepTurns = 1000 } = options
+    if (!Number.isInteger(keepTurns) || keepTurns < 1) {
+      return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
+    }
+    const millis = (duration: Duration.Input) => Duration.toMillis(duration)
     const cooldown = makeCooldown(
       {
         probeMillis: millis(options.probeSilence ?? "2 minutes"),
@@ -147,9 +151,7 @@ function make(options: Options) {
       },
       (account) => account !== defaultAccount
     )
-    const openJournal = yield* journalOpener(options.log ?? "turns", options.keepTurns ?? 1000, (states) =>
-      raiseKept(cooldown, states)
-    )
+    const openJournal = yield* journalOpener(options.log ?? "turns", keepTurns, (states) => raiseKept(cooldown, states))
     const { networkProbe: probe, prices = {} } = options
     const ports = { launcher, workspace, cooldown, prices, probe }
     const running = new Map<string, Running>()
@@ -157,7 +159,12 @@ function make(options: Options) {
     const run = Effect.fn("RetryPolicy.run")(function* (turn: Turn): Effect.fn.Return<TurnOutcome, TurnError> {
       yield* Effect.annotateCurrentSpan("turn", turn.id)
       if (running.has(turn.id)) return yield* new TurnRunning({ turnId: turn.id })
-      const ruled = { ...turn, rules: complete(options.rules, turn.rules) }
+      const rules = complete(options.rules, turn.rules)
+      const wrong = problems(rules)
+      if (wrong.length > 0) {
+        return yield* Effect.die(new Error(`the turn "${turn.id}" has rules that cannot be used: ${wrong.join(" ")}`))
+      }
+      const ruled = { ...turn, rules }
       const driven = yield* Effect.acquireUseRelease(
         Effect.sync(() => enter(running, turn.id)),
         ({ stop }) =>

@@ -141,3 +141,34 @@ export const complete = (...overrides: ReadonlyArray<RetryRules | undefined>): C
     const remedies = Object.entries(override?.remedies ?? {}).filter(([, remedy]) => remedy !== undefined)
     return { ...rules, ...given, remedies: { ...rules.remedies, ...Object.fromEntries(remedies) } }
   }, defaults)
+
+// -----------------------------------------------------------------------------
+// checks
+// -----------------------------------------------------------------------------
+
+/** What is wrong with the rules, a sentence each; nothing when they can be used. */
+export const problems = (rules: Complete): ReadonlyArray<string> => {
+  const { remedies, maxAttempts, maxLaunches, fallbackFrom, unknownReset, resetOutlived, inlineWait } = rules
+  const { resetBuffer, resetJitter, resetPast, maxHold, grace, silence, wallClock } = rules
+  const ladders = Object.entries(remedies).flatMap(([kind, remedy]) =>
+    "waits" in remedy ? [[`the waits of ${kind}`, remedy.waits] as const] : []
+  )
+  const lasting = { resetBuffer, resetJitter, resetPast, maxHold, grace, silence, wallClock }
+  return [
+    ...Object.entries({ maxAttempts, maxLaunches, fallbackFrom }).flatMap(([name, value]) =>
+      Number.isInteger(value) && value >= 1 ? [] : [`${name} must be a whole number of at least 1, not ${value}.`]
+    ),
+    ...Object.entries({ unknownReset, resetOutlived }).flatMap(([name, ladder]) =>
+      ladder.length > 0 ? ladder.flatMap((wait) => notLasting(name, wait)) : [`${name} must have a wait.`]
+    ),
+    ...ladders.flatMap(([name, waits]) => waits.flatMap((wait) => notLasting(name, wait))),
+    ...Object.entries(lasting).flatMap(([name, duration]) => notLasting(name, duration)),
+    ...(Duration.fromInput(inlineWait)._tag === "None" ? ["inlineWait must be a duration."] : [])
+  ]
+}
+
+const notLasting = (name: string, input: Duration.Input): ReadonlyArray<string> => {
+  const duration = Duration.fromInput(input)
+  const millis = duration._tag === "None" ? Number.NaN : Duration.toMillis(duration.value)
+  return Number.isFinite(millis) && millis >= 0 ? [] : [`${name} must be a duration that ends, not ${String(input)}.`]
+}

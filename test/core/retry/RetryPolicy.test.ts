@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Random } from "effect"
+import { Effect, Exit, Fiber, Layer, Random, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { RetryPolicy, Storage, Workspace } from "shiftboss"
 import { advance, type Act, type Agent, eventOf, journaled, makeAgent, policy, seen, settle, turn } from "./agent.ts"
@@ -309,25 +309,42 @@ describe("secrets", () => {
   const secret = "hunter2-hunter2"
   const key = "sk-ant-0123456789abcdefghij"
 
-  it.effect("reach neither the journal nor the outcome", () => {
+  it.effect("reach neither the journal nor the outcome, no error and no span", () => {
+    const said = { detail: `401 for ${secret}`, raw: `https://host/?api_key=${secret}` }
     const agent = scripted(
       fails("Capacity", {
         result: { text: `echo ${secret}` },
         activity: [{ _tag: "ToolStarted", id: "1", tool: `curl ${secret}` }]
       }),
+      fails({ kind: "Capacity", ...said }, { unlaunched: true }),
       { text: `the key is ${secret}, ${key}, https://user:pass-word@host/?api_key=abcdef` }
     )
-    return Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(RetryPolicy.run(turn({ env: { API_KEY: secret } })))
-      yield* advance(minute)
-      const outcome = JSON.stringify(yield* Fiber.join(fiber))
-      const journal = JSON.stringify(yield* journaled())
-      for (const kept of [outcome, journal]) {
-        for (const hidden of [secret, key, "pass-word", "abcdef"]) assert.notInclude(kept, hidden)
-        assert.include(kept, "[API_KEY]")
+    const spans: Array<Tracer.Span> = []
+    const native = Effect.runSync(Effect.tracer)
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = native.span(options)
+        spans.push(span)
+        return span
       }
+    })
+    const asked = turn({ env: { API_KEY: secret }, prompt: `use ${secret}` })
+    return Effect.gen(function* () {
+      const held = yield* Effect.flip(RetryPolicy.run({ ...asked, rules: { inlineWait: 0 } }))
+      const fiber = yield* Effect.forkChild(RetryPolicy.run(asked))
+      yield* advance(4 * minute)
+      const outcome = yield* Fiber.join(fiber)
+      assert.strictEqual(outcome.status, "succeeded")
+      assert.isAbove(spans.length, 1)
+      const traced = JSON.stringify(spans.map(({ name, attributes }) => [name, [...attributes]]))
+      const kept = [JSON.stringify(outcome), JSON.stringify(yield* journaled()), traced, String(held), held.message]
+      for (const text of kept) {
+        for (const hidden of [secret, key, "pass-word", "abcdef"]) assert.notInclude(text, hidden)
+      }
+      assert.include(kept[0], "[API_KEY]")
+      assert.include(kept[1], "401 for [API_KEY]")
       assert.strictEqual(agent.launches[0]?.attempt.env?.["API_KEY"], secret)
-    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)), Effect.withTracer(tracer))
   })
 })
 

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Failure, RetryPolicy, RetryRules } from "shiftboss"
+import * as fc from "fast-check"
 import { begun, fold, hour, lines, minute, play, start } from "./play.ts"
 
 const kinds = Failure.FailureKind.literals
@@ -353,5 +354,57 @@ describe("evolve", () => {
   it("sets the start and the starting commit once", () => {
     const again = fold([{ _tag: "TurnStarted", turnId: "t", at: 5, head: "other", account: null }], begun())
     assert.deepStrictEqual(again, begun())
+  })
+})
+
+describe("whatever happens", () => {
+  const scripted = fc.record({
+    kind: fc.constantFrom(...kinds),
+    scope: fc.constantFrom("request", "session", "model", "account", "machine"),
+    resetIn: fc.option(fc.integer({ min: -20 * hour, max: 20 * hour }), { nil: undefined }),
+    session: fc.constantFrom(null, "s"),
+    ran: fc.boolean(),
+    costUsd: fc.option(fc.integer({ min: 0, max: 2 }), { nil: null })
+  })
+  const script = fc.array(scripted, { minLength: 1, maxLength: 30 })
+  const turn = { model: "big", budgetUsd: 20, rules: { fallbackModels: ["small", "big", "tiny"] } }
+
+  it("a round ends, within its attempts, its launches and its budget, and time never goes back", () => {
+    fc.assert(
+      fc.property(script, fc.double({ min: 0, max: 0.999, noNaN: true }), (all, jitter) => {
+        const script = all.map(({ resetIn, ...rest }) => (resetIn === undefined ? rest : { ...rest, resetIn }))
+        const { steps, state } = play(script, { turn, jitter })
+        const launched = state.attempts
+        const charged = launched.filter(({ purpose }) => ["first", "retry", "fresh", "fallback"].includes(purpose))
+        assert.isAtMost(charged.length, 3)
+        const limits = launched.filter(({ ending }) => ending?.failure?.kind === "RateLimited").length
+        assert.isAtMost(launched.length - limits, 12)
+        const before = launched
+          .slice(0, -1)
+          .reduce((sum, { ending }) => sum + (ending?.ran === true ? (ending.result?.costUsd ?? 0) : 0), 0)
+        assert.isBelow(before, 20)
+        assert.deepStrictEqual(
+          steps.map(({ after }) => after),
+          steps.map(({ after }) => after).toSorted((one, other) => one - other)
+        )
+      }),
+      { numRuns: 300 }
+    )
+  })
+})
+
+describe("rules that cannot be used", () => {
+  it("are named, the defaults are not", () => {
+    assert.deepStrictEqual(RetryRules.problems(RetryRules.defaults), [])
+    const wrong = RetryRules.complete({
+      ...{ maxAttempts: 0, unknownReset: [], grace: "Infinity" },
+      remedies: { Capacity: RetryRules.retry(-1) }
+    })
+    for (const name of ["maxAttempts", "unknownReset", "grace", "Capacity"]) {
+      assert.isTrue(
+        RetryRules.problems(wrong).some((problem) => problem.includes(name)),
+        name
+      )
+    }
   })
 })

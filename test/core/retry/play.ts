@@ -28,6 +28,8 @@ export interface Scripted {
   /** Default: a session named after the attempt, or the resumed one. `null`: the agent never told of one. */
   readonly session?: string | null
   readonly ran?: boolean
+  readonly detail?: string
+  readonly raw?: string
   readonly costUsd?: number | null
 }
 
@@ -43,8 +45,8 @@ export const failureOf = (scripted: Scripted, at: number): Failure.Failure =>
   new Failure.Failure({
     kind: scripted.kind,
     scope: scripted.scope ?? scopes[scripted.kind] ?? "request",
-    detail: `it was ${scripted.kind}`,
-    raw: null,
+    detail: scripted.detail ?? `it was ${scripted.kind}`,
+    raw: scripted.raw ?? null,
     ...(scripted.resetIn === undefined ? {} : { resetAt: at + scripted.resetIn })
   })
 

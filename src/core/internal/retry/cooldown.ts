@@ -38,13 +38,12 @@ export const sharedRules: ReadonlyArray<string> = ["shared-cooldown", "first-lau
 export const makeCooldown = (times: WallTimes, named: (account: string) => boolean): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
-  // Noted when a turn is told to wait: a change between that answer and the wait itself must not be missed.
-  const told = new Map<string, Deferred.Deferred<void>>()
-  let change = Deferred.makeUnsafe<void>()
+  const changes = makeChanges()
 
-  const changed = () => {
-    Deferred.doneUnsafe(change, Effect.void)
-    change = Deferred.makeUnsafe()
+  const update = (concerns: (wall: Wall) => boolean, change: (wall: Wall) => void) => {
+    const concerned = [...walls.values()].filter(concerns)
+    concerned.forEach(change)
+    if (concerned.length > 0) changes.publish()
   }
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
@@ -74,7 +73,7 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       })
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
-        told.set(turnId, change)
+        changes.toldToWait(turnId)
         return { _tag: "Wait", rule: last.failure === null ? "first-launch-goes-alone" : "shared-cooldown", ...last }
       }
       for (const wall of met) {
@@ -89,20 +88,37 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       if (key === undefined) return
       known.add(account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
-      changed()
+      changes.publish()
     },
-    answered: (turnId, now) => {
-      const probed = [...walls.values()].filter((wall) => wall.probe?.turnId === turnId)
-      for (const wall of probed) release(wall, now)
-      if (probed.length > 0) changed()
-    },
+    answered: (turnId, now) =>
+      update(
+        // An agent that gets through by its own retries has tried the wall just as a probe does.
+        (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId),
+        (wall) => release(wall, now)
+      ),
     left: (turnId) => {
-      told.delete(turnId)
-      const probed = [...walls.values()].filter((wall) => wall.probe?.turnId === turnId)
-      for (const wall of probed) wall.probe = undefined
-      if (probed.length > 0) changed()
+      changes.forget(turnId)
+      update(
+        (wall) => wall.probe?.turnId === turnId,
+        (wall) => void (wall.probe = undefined)
+      )
     },
-    changed: (turnId) => Effect.suspend(() => Deferred.await(told.get(turnId) ?? change))
+    changed: changes.sinceTold
+  }
+}
+
+/** Changes of walls, as seen by each turn since it was told to wait: one between that answer and the wait is not missed. */
+const makeChanges = () => {
+  const told = new Map<string, Deferred.Deferred<void>>()
+  let next = Deferred.makeUnsafe<void>()
+  return {
+    publish: () => {
+      Deferred.doneUnsafe(next, Effect.void)
+      next = Deferred.makeUnsafe()
+    },
+    toldToWait: (turnId: string) => void told.set(turnId, next),
+    forget: (turnId: string) => void told.delete(turnId),
+    sinceTold: (turnId: string) => Effect.suspend(() => Deferred.await(told.get(turnId) ?? next))
   }
 }
 

@@ -253,6 +253,6 @@ const nextFallback = ({ turn, rules, state }: Situation): string | undefined => 
 
 const named = (kind: FailureKind): string => kind.replaceAll(/(?<!^)[A-Z]/g, (letter) => `-${letter}`).toLowerCase()
 
-const millis = (duration: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(duration))
+const millis = (duration: Duration.Input): number => Duration.toMillis(duration)
 
 const clamp = (remaining: number, planned: number): number => Math.max(0, Math.min(remaining, planned))

@@ -24,7 +24,7 @@ const limits = (state: State): ReadonlyArray<Limit> => {
 export const limitedSince = (state: State): number | undefined => limits(state)[0]?.at
 
 const at = (ladder: ReadonlyArray<Duration.Input>, step: number): number =>
-  Duration.toMillis(Duration.fromInputUnsafe(ladder[Math.min(step, ladder.length - 1)] ?? 0))
+  Duration.toMillis(ladder[Math.min(step, ladder.length - 1)] ?? 0)
 
 /** The end of the hold after the last attempt, which met a limit. `jitter` is a number from 0 to below 1. */
 export const holdUntil = (
@@ -34,7 +34,7 @@ export const holdUntil = (
 ): { readonly rule: string; readonly due: number } => {
   const met = limits(state)
   const last = met.at(-1) ?? { at: 0, resetAt: undefined }
-  const millis = (duration: Duration.Input) => Duration.toMillis(Duration.fromInputUnsafe(duration))
+  const millis = (duration: Duration.Input) => Duration.toMillis(duration)
   const isAhead = (limit: Limit) => limit.resetAt !== undefined && limit.resetAt > limit.at
   const isTold = (limit: Limit) => limit.resetAt !== undefined && limit.resetAt >= limit.at - millis(rules.resetPast)
   const afterReset = (resetAt: number) =>
