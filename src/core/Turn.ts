@@ -121,6 +121,7 @@ export const State = Schema.Struct({
   startedAt: Schema.Number,
   /** The commit the workspace stood on when the turn started; set once. */
   head: Schema.NullOr(Schema.String),
+  /** Of the present round. */
   account: Schema.NullOr(Schema.String),
   round: Schema.Int,
   attempts: Schema.Array(Attempt),
@@ -166,7 +167,7 @@ export const Event = Schema.Union([
   /** A turn that had been stopped goes on where it was. */
   event("TurnResumed", { at: Schema.Number }),
   /** A turn that had failed begins again in its last session: numbers, totals and budget go on, ladders start again. */
-  event("RoundStarted", { at: Schema.Number, round: Schema.Int }),
+  event("RoundStarted", { at: Schema.Number, round: Schema.Int, account: Schema.NullOr(Schema.String) }),
   /** The whole of a turn, in place of its events: compaction. */
   event("TurnKept", { state: State })
 ])

@@ -179,6 +179,16 @@ describe("a wait", () => {
       assert.strictEqual((yield* RetryPolicy.run(turn())).status, "succeeded")
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)), Random.withSeed("reset"))
   })
+
+  it.effect("for good ends when the turn is run on another account", () => {
+    const agent = scripted(fails({ kind: "RateLimited", resetIn: 24 * 60 * minute }), {})
+    return Effect.gen(function* () {
+      assert.strictEqual((yield* RetryPolicy.run(turn({ account: "one" }))).status, "held")
+      assert.strictEqual((yield* RetryPolicy.run(turn({ account: "one" }))).status, "held")
+      assert.strictEqual((yield* RetryPolicy.run(turn({ account: "two" }))).status, "succeeded")
+      assert.strictEqual(agent.launches[1]?.attempt.session._tag, "Resume")
+    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+  })
 })
 
 describe("a stop", () => {

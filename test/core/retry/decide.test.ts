@@ -132,7 +132,7 @@ describe("sessions", () => {
 
   it("begins a new round in the last session, with ladders that start again and numbers that go on", () => {
     const failed = play([{ kind: "Auth", session: "s1" }]).state
-    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2 }], failed)
+    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2, account: null }], failed)
     const again = play(["Capacity", "ok"], { from })
     assert.deepStrictEqual(
       again.steps.map((step) => step.what),
@@ -146,7 +146,7 @@ describe("sessions", () => {
 
   it("begins a new round in a new session when the last one had failed the turn", () => {
     const failed = play(["ContextOverflow"]).state
-    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2 }], failed)
+    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2, account: null }], failed)
     assert.deepStrictEqual(lines(["ok"], { from }), ["0m round-2", "0m succeeded succeeded"])
   })
 

@@ -83,10 +83,9 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       return { _tag: "Go" }
     },
     raise: (turnId, place, failure, now, until) => {
-      const { machine, account, model } = keys(place)
-      const key = { machine, account, model, session: undefined, request: undefined }[failure.scope]
+      const key = { ...keys(place), session: undefined, request: undefined }[failure.scope]
       if (key === undefined) return
-      known.add(account)
+      known.add(keys(place).account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
       changes.publish()
     },

@@ -73,8 +73,10 @@ const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: s
   // Interrupted together with its host, which had just the time to say so.
   const cut = end === null && state.attempts.at(-1)?.ending?.failure?.kind === "Stopped" && !state.resumed
   if (cut || end?.status === "stopped") return yield* journal.append({ _tag: "TurnResumed", turnId: turn.id, at })
-  const over = end?.status === "failed" || (end?.status === "held" && (end.until ?? 0) <= at)
-  return over ? yield* journal.append({ _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1 }) : state
+  // A hold for good ends with the limit, or with another account, which has limits of its own.
+  const open = end?.status === "held" && ((end.until ?? 0) <= at || account !== state.account)
+  if (end?.status !== "failed" && !open) return state
+  return yield* journal.append({ _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account })
 })
 
 // -----------------------------------------------------------------------------

@@ -56,6 +56,6 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
     case "TurnResumed":
       return { ...state, end: null, resumed: true }
     case "RoundStarted":
-      return { ...state, end: null, wait: null, resumed: false, round: event.round }
+      return { ...state, end: null, wait: null, resumed: false, round: event.round, account: event.account }
   }
 }
