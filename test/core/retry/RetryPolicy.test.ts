@@ -201,7 +201,11 @@ describe("a stop", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).status, "stopped")
       const again = yield* Effect.forkChild(RetryPolicy.run(turn()))
       yield* advance(40 * second)
-      assert.strictEqual((yield* Fiber.join(again)).status, "succeeded")
+      const outcome = yield* Fiber.join(again)
+      assert.deepStrictEqual(
+        outcome.attempts.map((attempt) => attempt.rule),
+        ["first-attempt", "capacity-retry-1"]
+      )
       assert.deepStrictEqual(launchTimes(agent), [0, minute])
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
   })

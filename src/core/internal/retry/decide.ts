@@ -84,8 +84,11 @@ const nextStep = (situation: Situation): Step => {
   if (last === undefined || last.ending === null || last.round !== state.round) return opening(situation, last)
   const { failure, ran } = last.ending
   if (failure === null) return finish("succeeded", "succeeded", "The agent did the turn.")
-  if (state.resumed) return goOn(last, "after-stop", "resumed-after-stop", turn)
-  if (failure.kind === "Stopped") return finish("stopped", "stopped", failure.detail, advice(rules.remedies.Stopped))
+  if (failure.kind === "Stopped") {
+    return state.resumed
+      ? goOn(last, "after-stop", "resumed-after-stop", turn)
+      : finish("stopped", "stopped", failure.detail, advice(rules.remedies.Stopped))
+  }
   if (!ran && failure.kind === "Interrupted") return goOn(last, "again", "never-ran", turn)
   if (!ran && failure.kind === "ModelUnavailable" && last.model !== original(turn)) {
     return anew("again", "fallback-model-unavailable", original(turn), turn)
