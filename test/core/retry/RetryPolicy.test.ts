@@ -103,7 +103,7 @@ describe("a turn", () => {
       const outcome = yield* Fiber.join(fiber)
       assert.strictEqual(outcome.status, "failed")
       assert.strictEqual(outcome.text, "")
-      assert.strictEqual(outcome.result?.model, "m")
+      assert.deepStrictEqual([outcome.result?.model, outcome.result?.text], ["m", ""])
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
   })
 

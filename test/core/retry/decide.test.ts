@@ -311,6 +311,13 @@ describe("rules", () => {
     ])
   })
 
+  it("hold for any kind that they say so of", () => {
+    const rules = { remedies: { Throttled: RetryRules.hold } }
+    assert.deepStrictEqual(lines(["Throttled", { kind: "Throttled", resetIn: minute }, "ok"], { turn: { rules } }), [
+      ...["0m first-attempt", "15m limit-unknown-reset-1 in s1", "18m limit-reset in s1", "18m succeeded succeeded"]
+    ])
+  })
+
   it("bound all launches of a round together", () => {
     const rules = { maxLaunches: 2, remedies: { Interrupted: RetryRules.resume(0, 0, 0, 0) } }
     assert.deepStrictEqual(lines(["Interrupted"], { turn: { rules } }).at(-1), "0m failed launches-used")

@@ -10,7 +10,7 @@ import type { Cooldown, Place } from "./cooldown.ts"
 import type { Launch } from "./decide.ts"
 import type { Journal, JournalError } from "./journal.ts"
 import { type Redact, redactEnding, redactFailure, redactor } from "./redact.ts"
-import { estimate, type Price } from "./totals.ts"
+import { estimate, ownUsage, type Price } from "./totals.ts"
 
 export interface Watch {
   readonly launcher: Launcher.AgentLauncher["Service"]
@@ -48,16 +48,14 @@ export const runAttempt = Effect.fnUntraced(function* (
 
   const settle = Effect.fnUntraced(function* (ending: Launcher.Ending, ran: boolean) {
     const at = yield* Clock.currentTimeMillis
-    const { _tag, result } = redactEnding(ending, redact)
-    const failure =
-      _tag === "Succeeded" ? null : redactFailure(ending._tag === "Failed" ? ending.failure : stopped, redact)
+    const redacted = redactEnding(ending, redact)
+    const failure = redacted._tag === "Failed" ? redacted.failure : null
     if (failure === null) watch.cooldown.answered(turnId, at)
-    const price = watch.prices[result?.model ?? launch.model ?? ""]
-    const kept: AttemptEnding = {
-      ...{ at, failure, ran, result: result ?? null },
-      estimatedCostUsd: result !== undefined && result.costUsd === null ? estimate(result.usage, price) : null
-    }
-    return yield* journal.append({ _tag: "AttemptEnded", turnId, ending: kept })
+    const kept: AttemptEnding = { at, failure, ran, result: redacted.result ?? null, estimatedCostUsd: null }
+    const own = ownUsage(yield* journal.state(turnId), kept)
+    const price = watch.prices[redacted.result?.model ?? launch.model ?? ""]
+    const estimatedCostUsd = own.costUsd === null ? estimate(own.usage, price) : null
+    return yield* journal.append({ _tag: "AttemptEnded", turnId, ending: { ...kept, estimatedCostUsd } })
   })
 
   const { purpose, rule, model } = launch

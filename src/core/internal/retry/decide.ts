@@ -5,7 +5,7 @@ import { Duration } from "effect"
 import type { Failure, FailureKind } from "../../Failure.ts"
 import { complete, type Complete, type Remedy } from "../../RetryRules.ts"
 import type { Attempt, End, Purpose, State, Turn, Wait } from "../../Turn.ts"
-import { holdUntil, limitedSince } from "./hold.ts"
+import { holdUntil, isLimited, limitedSince } from "./hold.ts"
 import { sessionOf, spent } from "./totals.ts"
 
 /** When a decision is made, and its share of chance: a number from 0 to below 1. */
@@ -53,12 +53,12 @@ export const decide = (turn: Turn, state: State, { now, jitter }: Moment): Decis
   const { usd } = spent(state.attempts)
   const left = turn.budgetUsd === undefined ? undefined : turn.budgetUsd - usd
   if (left !== undefined && left <= 0) return { _tag: "End", end: budgetExhausted(now, turn.budgetUsd ?? 0, usd) }
-  if (launches(state) >= rules.maxLaunches) return { _tag: "End", end: launchesUsed(now, rules, failure) }
+  if (launches(rules, state) >= rules.maxLaunches) return { _tag: "End", end: launchesUsed(now, rules, failure) }
 
   const wait = state.wait ?? (step.wait && { rule: step.rule, failure, ...step.wait })
   if (wait !== undefined) {
     // A hold that follows another one is measured from the first: a limit that comes back for ever ends the turn too.
-    const since = wait.hold ? (limitedSince(state) ?? wait.since) : wait.since
+    const since = wait.hold ? (limitedSince(rules, state) ?? wait.since) : wait.since
     if (wait.due - since > millis(rules.maxHold)) return { _tag: "End", end: heldForGood(now, wait) }
     const remaining = clamp(wait.due - now, wait.due - wait.since)
     if (remaining > 0) return { _tag: "Wait", wait, remaining, inline: remaining <= millis(rules.inlineWait) }
@@ -227,23 +227,22 @@ const charged: ReadonlyArray<Purpose> = ["first", "round", "retry", "fresh", "fa
 
 const counted = (state: State) => inRound(state).filter((attempt) => charged.includes(attempt.purpose)).length
 
-const launches = (state: State) =>
-  inRound(state).filter(({ ending }) => ending?.failure?.kind !== "RateLimited" && ending?.failure?.kind !== "Stopped")
-    .length
+const launches = (rules: Complete, state: State) =>
+  inRound(state).filter((attempt) => !isLimited(rules, attempt) && attempt.ending?.failure?.kind !== "Stopped").length
 
 const original = (turn: Turn): string | null => turn.model ?? null
 
 /** Models that were found not to work in this round. */
-const refused = (state: State) =>
-  inRound(state).flatMap(({ ending, model }) =>
-    ending?.failure?.scope === "model" && ["ModelUnavailable", "RateLimited"].includes(ending.failure.kind)
-      ? [model]
-      : []
-  )
+const refused = (rules: Complete, state: State) =>
+  inRound(state).flatMap((attempt) => {
+    const failure = attempt.ending?.failure
+    const gone = failure?.kind === "ModelUnavailable" || (failure?.scope === "model" && isLimited(rules, attempt))
+    return gone ? [attempt.model] : []
+  })
 
 const modelFor = ({ rules, state }: Situation, attempt: number): string | null => {
   const candidate = rules.fallbackModels[attempt - rules.fallbackFrom]
-  return candidate === undefined || refused(state).includes(candidate)
+  return candidate === undefined || refused(rules, state).includes(candidate)
     ? (state.attempts.at(-1)?.model ?? null)
     : candidate
 }

@@ -9,6 +9,12 @@ const withLast = (state: State, change: (last: Attempt) => Partial<Attempt>): St
   return { ...state, attempts: [...state.attempts.slice(0, -1), { ...last, ...change(last) }] }
 }
 
+/** An answer can be megabytes long, and only the last one is the turn's. */
+const withoutText = (attempt: Attempt): Attempt =>
+  attempt.ending?.result?.text
+    ? { ...attempt, ending: { ...attempt.ending, result: { ...attempt.ending.result, text: "" } } }
+    : attempt
+
 /** What the event makes of the state. An event of a turn that is not known to have started changes nothing. */
 export const evolve = (state: State | undefined, event: Event): State | undefined => {
   if (event._tag === "TurnKept") return event.state
@@ -29,7 +35,7 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
         ...{ number, round: state.round, purpose, rule, session, model, startedAt: at },
         ...{ identity: null, sessionSeen: null, openTools: {}, ending: null }
       }
-      return { ...state, attempts: [...state.attempts, attempt], wait: null, resumed: false }
+      return { ...state, attempts: [...state.attempts.map(withoutText), attempt], wait: null, resumed: false }
     }
     case "AgentIdentified":
       return withLast(state, () => ({ identity: event.identity }))

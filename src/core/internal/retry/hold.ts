@@ -3,25 +3,27 @@
  */
 import { Duration } from "effect"
 import type { Complete } from "../../RetryRules.ts"
-import type { State } from "../../Turn.ts"
+import type { Attempt, State } from "../../Turn.ts"
 
 interface Limit {
   readonly at: number
   readonly resetAt: number | undefined
 }
 
+/** The attempt met something that is waited out and charged to nobody. */
+export const isLimited = (rules: Complete, { ending }: Attempt): boolean =>
+  ending !== null && ending.failure !== null && rules.remedies[ending.failure.kind]._tag === "Hold"
+
 /** The attempts that met a limit one after the other, up to the last one. */
-const limits = (state: State): ReadonlyArray<Limit> => {
-  const other = state.attempts.findLastIndex(
-    ({ ending, round }) => ending?.failure?.kind !== "RateLimited" || round !== state.round
-  )
+const limits = (rules: Complete, state: State): ReadonlyArray<Limit> => {
+  const other = state.attempts.findLastIndex((attempt) => !isLimited(rules, attempt) || attempt.round !== state.round)
   return state.attempts
     .slice(other + 1)
     .flatMap(({ ending }) => (ending?.failure ? [{ at: ending.at, resetAt: ending.failure.resetAt }] : []))
 }
 
 /** When the first of the present run of limits was met. */
-export const limitedSince = (state: State): number | undefined => limits(state)[0]?.at
+export const limitedSince = (rules: Complete, state: State): number | undefined => limits(rules, state)[0]?.at
 
 const at = (ladder: ReadonlyArray<Duration.Input>, step: number): number =>
   Duration.toMillis(ladder[Math.min(step, ladder.length - 1)] ?? 0)
@@ -32,7 +34,7 @@ export const holdUntil = (
   state: State,
   jitter: number
 ): { readonly rule: string; readonly due: number } => {
-  const met = limits(state)
+  const met = limits(rules, state)
   const last = met.at(-1) ?? { at: 0, resetAt: undefined }
   const millis = (duration: Duration.Input) => Duration.toMillis(duration)
   const isAhead = (limit: Limit) => limit.resetAt !== undefined && limit.resetAt > limit.at

@@ -1,7 +1,7 @@
 /**
  * What the attempts of a turn used: each by itself, and together.
  */
-import type { Attempt, AttemptSummary, End, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
+import type { Attempt, AttemptEnding, AttemptSummary, End, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
 import type { Usage } from "../../Usage.ts"
 
 const nothing: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
@@ -38,6 +38,14 @@ const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSumma
       estimatedCostUsd: ending?.estimatedCostUsd ?? null
     }
   })
+
+/** What the last attempt used itself, when it ended so. */
+export const ownUsage = (state: State | undefined, ending: AttemptEnding) => {
+  const attempts = state?.attempts ?? []
+  const ended = attempts.map((attempt, index) => (index === attempts.length - 1 ? { ...attempt, ending } : attempt))
+  const { usage = null, costUsd = null } = summaries(ended).at(-1) ?? {}
+  return { usage, costUsd }
+}
 
 /** What is known or estimated to be spent, in US dollars, and whether that is all. */
 export const spent = (attempts: ReadonlyArray<Attempt>): { readonly usd: number; readonly verified: boolean } => {
