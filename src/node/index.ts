@@ -1,2 +1,3 @@
 export * as FileStorage from "./FileStorage.ts"
 export * as GitWorkspace from "./GitWorkspace.ts"
+export * as NodeMain from "./NodeMain.ts"

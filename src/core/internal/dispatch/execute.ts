@@ -107,10 +107,8 @@ const makeRun = (
     look: Latch.makeUnsafe(false),
     changed: () => void PubSub.publishUnsafe(board.pulses, "changed"),
     journal: journal.make(log, state, {
-      counted: (event, cursor) => {
-        note(state, live, event)
-        PubSub.publishUnsafe(board.entries, { _tag: "Entry", cursor, event })
-      },
+      counted: (event) => note(state, live, event),
+      publish: (entries) => PubSub.publishAll(board.entries, entries),
       broken: (error) => beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
     })
   }
