@@ -120,6 +120,20 @@ describe("a wall", () => {
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
   })
 
+  it.effect("holds back a first launch, and a stop then ends the turn without any", () => {
+    const agent = acting(() => ({ fails: "Capacity" }))
+    return Effect.gen(function* () {
+      yield* Effect.forkChild(RetryPolicy.run(turn({ id: "a" })))
+      yield* settle
+      const waiting = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "b" })))
+      yield* settle
+      yield* RetryPolicy.stop("b")
+      const outcome = yield* Fiber.join(waiting)
+      assert.deepStrictEqual([outcome.status, outcome.attempts], ["stopped", []])
+      assert.deepStrictEqual(outcome.totals.costUsd, { total: 0, known: 0 })
+    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+  })
+
   it.effect("goes up again when the probe meets it", () => {
     const agent = acting((_, at) => (at < 2 * minute ? { fails: "Capacity" } : {}))
     return Effect.gen(function* () {

@@ -130,6 +130,13 @@ describe("sessions", () => {
     ])
   })
 
+  it("does not return to the session of the earlier turn once that is lost", () => {
+    const turn = { session: "old" }
+    assert.deepStrictEqual(lines(["SessionLost", "Capacity", "ok"], { turn }), [
+      ...["0m first-attempt in old", "0m session-lost-fresh", "3m capacity-retry-2", "3m succeeded succeeded"]
+    ])
+  })
+
   it("begins a new round in the last session, with ladders that start again and numbers that go on", () => {
     const failed = play([{ kind: "Auth", session: "s1" }]).state
     const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2, account: null }], failed)

@@ -86,31 +86,27 @@ const nextStep = (situation: Situation): Step => {
   if (failure === null) return finish("succeeded", "succeeded", "The agent did the turn.")
   if (failure.kind === "Stopped") {
     return state.resumed
-      ? goOn(last, "after-stop", "resumed-after-stop", turn)
+      ? goOn(situation, last, "after-stop", "resumed-after-stop")
       : finish("stopped", "stopped", failure.detail, advice(rules.remedies.Stopped))
   }
-  if (!ran && failure.kind === "Interrupted") return goOn(last, "again", "never-ran", turn)
+  if (!ran && failure.kind === "Interrupted") return goOn(situation, last, "again", "never-ran")
   if (!ran && failure.kind === "ModelUnavailable" && last.model !== original(turn)) {
-    return anew("again", "fallback-model-unavailable", original(turn), turn)
+    return anew(situation, "again", "fallback-model-unavailable", original(turn))
   }
   return remedied(situation, last, failure, last.ending.at)
 }
 
 /** The first attempt of a round. A later round goes on in the turn's last session, unless that is what had failed. */
-const opening = ({ turn, rules, state }: Situation, last: Attempt | undefined): Step => {
-  if (last === undefined) return anew("first", "first-attempt", original(turn), turn)
-  const kind = last.ending?.failure?.kind
-  const model = kind === "ModelUnavailable" ? original(turn) : last.model
-  const lost = kind !== undefined && rules.remedies[kind]._tag === "Fresh"
-  const session = lost || model !== last.model ? null : sessionOf(last)
+const opening = (situation: Situation, last: Attempt | undefined): Step => {
+  const { turn, rules, state } = situation
+  if (last === undefined) return anew(situation, "first", "first-attempt", original(turn))
   const rule = `round-${state.round}`
-  return session === null
-    ? anew("round", rule, model, turn, lost)
-    : { _tag: "Repeat", purpose: "round", rule, resume: session, model }
+  if (last.ending?.failure?.kind === "ModelUnavailable") return anew(situation, "round", rule, original(turn))
+  return isLost(rules, last) ? anew(situation, "round", rule, last.model) : goOn(situation, last, "round", rule)
 }
 
 const remedied = (situation: Situation, last: Attempt, failure: Failure, at: number): Step => {
-  const { rules, turn } = situation
+  const { rules } = situation
   const remedy = rules.remedies[failure.kind]
   switch (remedy._tag) {
     case "Retry":
@@ -122,21 +118,21 @@ const remedied = (situation: Situation, last: Attempt, failure: Failure, at: num
       const wait = remedy.waits[resumes]
       if (wait === undefined) return used(failure, "resume", remedy.waits.length)
       const rule = `${named(failure.kind)}-resume-${resumes + 1}`
-      return { ...goOn(last, "resume", rule, turn), wait: { hold: false, since: at, due: at + millis(wait) } }
+      return { ...goOn(situation, last, "resume", rule), wait: { hold: false, since: at, due: at + millis(wait) } }
     }
     case "Fresh":
       return refreshed(situation, failure)
     case "Hold": {
       const fallback = failure.scope === "model" ? nextFallback(situation) : undefined
-      if (fallback !== undefined) return anew("fallback", `${named(failure.kind)}-fallback`, fallback, turn)
+      if (fallback !== undefined) return anew(situation, "fallback", `${named(failure.kind)}-fallback`, fallback)
       const { rule, due } = holdUntil(rules, situation.state, situation.jitter)
-      return { ...goOn(last, "after-hold", rule, turn), wait: { hold: true, since: at, due } }
+      return { ...goOn(situation, last, "after-hold", rule), wait: { hold: true, since: at, due } }
     }
     case "Fallback": {
       const fallback = nextFallback(situation)
       return fallback === undefined
         ? finish("failed", "no-fallback-model", failure.detail, "Name a model the agent has, or fallback models.")
-        : anew("fallback", `${named(failure.kind)}-fallback`, fallback, turn)
+        : anew(situation, "fallback", `${named(failure.kind)}-fallback`, fallback)
     }
     case "Stop":
       return finish("failed", `${named(failure.kind)}-stop`, failure.detail, remedy.fix)
@@ -144,7 +140,7 @@ const remedied = (situation: Situation, last: Attempt, failure: Failure, at: num
 }
 
 const retried = (situation: Situation, failure: Failure, remedy: Remedy & { _tag: "Retry" }, at: number): Step => {
-  const { turn, rules, state } = situation
+  const { rules, state } = situation
   const attempts = counted(state)
   const wait = attempts < rules.maxAttempts ? remedy.waits[attempts - 1] : undefined
   if (wait === undefined) return used(failure, "retry", attempts)
@@ -152,33 +148,39 @@ const retried = (situation: Situation, failure: Failure, remedy: Remedy & { _tag
   const due = Math.max(at + millis(wait), failure.resetAt ?? 0)
   const rule = `${named(failure.kind)}-retry-${attempts}`
   const model = modelFor(situation, attempts + 1)
-  return { ...anew("retry", rule, model, turn), wait: { hold: false, since: at, due } }
+  return { ...anew(situation, "retry", rule, model), wait: { hold: false, since: at, due } }
 }
 
 /** A new session that is told what was done: once a round, since a second one would most likely end the same way. */
 const refreshed = (situation: Situation, failure: Failure): Step => {
-  const { turn, rules, state } = situation
+  const { rules, state } = situation
   const before = inRound(state).some((attempt) => attempt.purpose === "fresh")
   if (before || counted(state) >= rules.maxAttempts) return used(failure, "fresh", counted(state))
   const model = modelFor(situation, counted(state) + 1)
-  return anew("fresh", `${named(failure.kind)}-fresh`, model, turn, true)
+  return anew(situation, "fresh", `${named(failure.kind)}-fresh`, model)
 }
 
 // -----------------------------------------------------------------------------
 // steps
 // -----------------------------------------------------------------------------
 
-/** The task in a new session, or in the one of the earlier turn this one goes on in, unless that one is no use. */
-const anew = (purpose: Purpose, rule: string, model: string | null, turn: Turn, lost = false): Repeating => ({
-  ...{ _tag: "Repeat", purpose, rule, model },
-  resume: lost || model !== original(turn) ? null : (turn.session ?? null)
-})
+/** The task in a new session, or in that of the earlier turn which this one goes on in, unless it was found to be no use. */
+const anew = (situation: Situation, purpose: Purpose, rule: string, model: string | null): Repeating => {
+  const { turn, rules, state } = situation
+  const session = turn.session ?? null
+  const lost = state.attempts.some((attempt) => attempt.session.id === session && isLost(rules, attempt))
+  return { _tag: "Repeat", purpose, rule, model, resume: lost || model !== original(turn) ? null : session }
+}
+
+/** What the attempt died of was its session. */
+const isLost = (rules: Complete, { ending }: Attempt): boolean =>
+  ending !== null && ending.failure !== null && rules.remedies[ending.failure.kind]._tag === "Fresh"
 
 /** On in the session of the last attempt where there is one. */
-const goOn = (last: Attempt, purpose: Purpose, rule: string, turn: Turn): Repeating => {
+const goOn = (situation: Situation, last: Attempt, purpose: Purpose, rule: string): Repeating => {
   const session = sessionOf(last)
   return session === null
-    ? anew(purpose, rule, last.model, turn)
+    ? anew(situation, purpose, rule, last.model)
     : { _tag: "Repeat", purpose, rule, resume: session, model: last.model }
 }
 
@@ -199,7 +201,7 @@ const used = (failure: Failure, what: "retry" | "resume" | "fresh", times: numbe
 
 const budgetExhausted = (at: number, budgetUsd: number, usd: number): End => ({
   ...{ at, status: "failed", rule: "budget-exhausted", until: null },
-  detail: `${usd} of ${budgetUsd} US dollars are spent.`,
+  detail: `${Number(usd.toFixed(4))} of ${budgetUsd} US dollars are spent.`,
   fix: "Raise the budget of the turn and run it again; it goes on in its session."
 })
 

@@ -6,12 +6,12 @@ import { Failure } from "../../Failure.ts"
 import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
 import type { WorkspaceShape } from "../../Workspace.ts"
-import type { JournalError } from "./journal.ts"
-import { type Place, sharedRules } from "./cooldown.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
+import { type Place, sharedRules } from "./cooldown.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
-import { promptFor } from "./prompt.ts"
 import { wallUntil } from "./hold.ts"
+import type { JournalError } from "./journal.ts"
+import { promptFor } from "./prompt.ts"
 
 /** What a turn is driven with. */
 export interface Drive extends Watch {
@@ -196,8 +196,9 @@ const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: W
     const woken = yield* Effect.raceAllFirst([time, ...signals])
     const now = yield* Clock.currentTimeMillis
     if (woken === "stop") return yield* journal.append(stopNow(turnId, now))
-    if (woken === "change")
+    if (woken === "change") {
       return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "cooldown-changed" })
+    }
     // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
     left = Math.min(left - slice, wait.due - now)
     if (left > 0 && probe !== undefined && wait.failure?.kind === "Network" && (yield* probe)) {
