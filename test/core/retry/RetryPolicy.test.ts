@@ -82,6 +82,33 @@ describe("a turn", () => {
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
   })
 
+  it.effect("takes counters that go on over a session apart before it adds them up", () => {
+    const counters = { usage: "session", cost: "session" } as const
+    const total = (input: number, costUsd: number) => ({
+      ...{ usage: { input, output: input, cacheRead: 0, cacheWrite: 0, reasoning: null }, costUsd },
+      ...{ counters, sessionId: "session-1" }
+    })
+    const agent = scripted(
+      fails("StreamCut", { result: total(100, 1) }),
+      fails("StreamCut", { result: total(150, 1.5) }),
+      { result: total(400, 4) }
+    )
+    return Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(RetryPolicy.run(turn({ budgetUsd: 10 })))
+      yield* advance(minute)
+      const { attempts, totals } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual(
+        attempts.map(({ costUsd }) => costUsd),
+        [1, 0.5, 2.5]
+      )
+      assert.deepStrictEqual([totals.costUsd.total, totals.usage.input.total], [4, 400])
+      assert.deepStrictEqual(
+        agent.launches.map(({ attempt }) => attempt.budgetUsd),
+        [10, 9, 8.5]
+      )
+    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+  })
+
   it.effect("counts an estimate against the budget, apart from the cost", () => {
     const usage = { input: 1_000_000, output: 100_000, cacheRead: 0, cacheWrite: 0, reasoning: null }
     const agent = scripted(fails("Capacity", { result: { usage, model: "m" } }), {})

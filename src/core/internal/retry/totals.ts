@@ -1,6 +1,7 @@
 /**
  * What the attempts of a turn used: each by itself, and together.
  */
+import * as Counters from "../../Counters.ts"
 import type { Attempt, AttemptEnding, AttemptSummary, End, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
 import type { Usage } from "../../Usage.ts"
 
@@ -23,21 +24,27 @@ export const sessionOf = (attempt: Attempt | undefined): string | null => {
   return attempt.sessionSeen ?? (attempt.session._tag === "Resume" ? attempt.session.id : null)
 }
 
-/** Each attempt with what it used itself, in order. */
-const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSummary> =>
-  attempts.map((attempt) => {
-    const { number, round, rule, startedAt, ending } = attempt
-    const idle = ending !== null && !ending.ran
+/** Each attempt with what it used itself, in order: counters that go on over a session are taken apart. */
+const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSummary> => {
+  let ledger = Counters.empty
+  return attempts.map((attempt) => {
+    const { number, round, rule, startedAt, ending, session } = attempt
+    const sessionId = sessionOf(attempt)
+    const result = ending?.result ?? null
+    let own: Counters.Share = ending?.ran === false ? { usage: nothing, costUsd: 0 } : { usage: null, costUsd: null }
+    if (result !== null) {
+      const counted = { ...result, sessionId: result.sessionId ?? sessionId }
+      ;[own, ledger] = Counters.share(ledger, counted, session._tag === "Resume")
+    }
     return {
-      ...{ number, round, rule, startedAt, sessionId: sessionOf(attempt) },
-      model: ending?.result?.model ?? attempt.model,
+      ...{ number, round, rule, startedAt, sessionId, usage: own.usage, costUsd: own.costUsd },
+      model: result?.model ?? attempt.model,
       endedAt: ending?.at ?? null,
       failure: ending?.failure ?? null,
-      usage: idle ? nothing : (ending?.result?.usage ?? null),
-      costUsd: idle ? 0 : (ending?.result?.costUsd ?? null),
       estimatedCostUsd: ending?.estimatedCostUsd ?? null
     }
   })
+}
 
 /** What the last attempt used itself, when it ended so. */
 export const ownUsage = (state: State | undefined, ending: AttemptEnding) => {
