@@ -1,0 +1,212 @@
+/**
+ * Takes one turn to its end: decides, journals, and then acts.
+ */
+import { Clock, Deferred, Duration, Effect, Random } from "effect"
+import { Failure } from "../../Failure.ts"
+import { complete } from "../../RetryRules.ts"
+import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
+import type { WorkspaceShape } from "../../Workspace.ts"
+import { runAttempt, type Watch } from "./attempt.ts"
+import { type Place, sharedRules } from "./cooldown.ts"
+import { type Decision, decide, type Launch } from "./decide.ts"
+import { wallUntil } from "./hold.ts"
+import type { JournalError } from "./journal.ts"
+import { promptFor } from "./prompt.ts"
+
+/** What a turn is driven with. */
+export interface Drive extends Watch {
+  readonly workspace: WorkspaceShape
+  /** Is the network back? Asked while a network failure is waited out. */
+  readonly probe: Effect.Effect<boolean> | undefined
+}
+
+/** Where driving a turn comes to: it is over, or it waits for longer than the call may. */
+export type Driven =
+  | { readonly _tag: "Over"; readonly state: State; readonly end: End }
+  | { readonly _tag: "Held"; readonly wait: Wait }
+
+/** Long sleeps are cut: timers stand still while a machine is suspended, and the wall clock does not. */
+const longestSleep = 30_000
+
+/** Goes on with the turn from whatever is journaled of it. `turn.rules` are complete. */
+export const driveTurn = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  account: string
+): Effect.fn.Return<Driven, JournalError> {
+  let state = yield* takeUp(drive, turn, account)
+  while (true) {
+    if (state.end !== null) return { _tag: "Over", state, end: state.end }
+    const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
+    const decision = decide(turn, state, moment)
+    if (decision._tag === "Wait" && decision.wait !== state.wait) {
+      state = yield* drive.journal.append({ _tag: "WaitStarted", turnId: turn.id, wait: decision.wait })
+    }
+    if (decision._tag === "Wait" && !decision.inline) return { _tag: "Held", wait: decision.wait }
+    state = yield* act(drive, turn, state, decision)
+  }
+})
+
+const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, decision: Decision) {
+  switch (decision._tag) {
+    case "End":
+      return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end: decision.end })
+    case "Recover":
+      return yield* recover(drive, turn, decision.attempt)
+    case "Wait":
+      return yield* waitFor(drive, state, decision.wait, decision.remaining)
+    case "Launch":
+      return yield* launched(drive, turn, state, decision)
+  }
+})
+
+/** The turn as it is to be gone on with: begun, taken up after a stop, or in a new round. */
+const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: string) {
+  const { journal, workspace } = drive
+  const state = yield* journal.state(turn.id)
+  const at = yield* Clock.currentTimeMillis
+  if (state === undefined) {
+    const head = yield* Effect.orElseSucceed(workspace.head(turn.directory), () => null)
+    return yield* journal.append({ _tag: "TurnStarted", turnId: turn.id, at, head, account })
+  }
+  const { end } = state
+  // Interrupted together with its host, which had just the time to say so.
+  const cut = end === null && state.attempts.at(-1)?.ending?.failure?.kind === "Stopped" && !state.resumed
+  if (cut || end?.status === "stopped") return yield* journal.append({ _tag: "TurnResumed", turnId: turn.id, at })
+  // A hold for good ends with the limit, or with another account, which has limits of its own.
+  const open = end?.status === "held" && ((end.until ?? 0) <= at || account !== state.account)
+  if (end?.status !== "failed" && !open) return state
+  return yield* journal.append({ _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account })
+})
+
+// -----------------------------------------------------------------------------
+// launches
+// -----------------------------------------------------------------------------
+
+const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, launch: Launch) {
+  const { cooldown, journal } = drive
+  const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
+  const place = { account: state.account ?? "", model: launch.model }
+  const waited = state.wait !== null && !sharedRules.includes(state.wait.rule)
+  const answer = cooldown.ask(turn.id, place, { ...moment, waited })
+  if (answer._tag === "Wait") {
+    const { rule, until: due, failure } = answer
+    const wait = { rule, hold: true, since: moment.now, due, failure }
+    return yield* journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
+  }
+  return yield* Effect.ensuring(
+    launchPassed(drive, turn, state, launch, place),
+    Effect.sync(() => cooldown.left(turn.id))
+  )
+})
+
+/** Launches what no wall holds back any more, unless the workspace or an old agent does. */
+const launchPassed = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  state: State,
+  launch: Launch,
+  place: Place
+) {
+  const { cooldown, journal, workspace } = drive
+  const at = yield* Clock.currentTimeMillis
+  const ended = (end: Omit<End, "at" | "status" | "until">): Event => ({
+    ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...end } }
+  })
+  if (launch.reap) {
+    for (const attempt of state.attempts) {
+      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(ended(notGone(attempt)))
+    }
+  }
+  const repeats = state.attempts.length > 0
+  const locked = repeats ? yield* Effect.orElseSucceed(workspace.locked(turn.directory), () => undefined) : undefined
+  if (locked !== undefined) {
+    const detail = `The workspace cannot be written: ${locked.lock} is in the way.`
+    return yield* journal.append(ended({ rule: "workspace-locked", detail, fix: locked.fix }))
+  }
+  const evidence = repeats
+    ? yield* Effect.catch(workspace.evidence(turn.directory, state.head), (error) => Effect.succeed(error.reason))
+    : "nothing was done yet"
+  const prompt = promptFor(turn.prompt, state, launch, evidence)
+  // A stop that came meanwhile: nothing is launched any more.
+  if (yield* Deferred.isDone(drive.stop)) return yield* journal.append(stopNow(turn.id, at))
+  const after = yield* runAttempt(drive, turn, complete(turn.rules), state, launch, prompt)
+  const until = wallUntil(complete(turn.rules), after)
+  const failure = after.attempts.at(-1)?.ending?.failure
+  const now = yield* Clock.currentTimeMillis
+  if (until !== undefined && failure) cooldown.raise(turn.id, place, failure, now, until)
+  return after
+})
+
+const stopNow = (turnId: string, at: number): Event => ({
+  _tag: "TurnEnded",
+  turnId,
+  end: {
+    ...{ at, status: "stopped", rule: "stopped", detail: "It was stopped as asked.", until: null },
+    fix: "Run the turn again to go on where it was."
+  }
+})
+
+// -----------------------------------------------------------------------------
+// recovery
+// -----------------------------------------------------------------------------
+
+const provenGone = ({ launcher }: Watch, attempt: Attempt) =>
+  attempt.identity === null
+    ? Effect.succeed(true)
+    : Effect.map(launcher.reap(attempt.identity), (found) => found !== "unknown")
+
+const notGone = (attempt: Attempt) => ({
+  rule: "old-agent-not-proven-gone",
+  detail: `It is not known whether the agent of attempt ${attempt.number} still works (${JSON.stringify(attempt.identity)}).`,
+  fix: "See that it is gone, by hand if need be, then run the turn again: two agents must not work in one session."
+})
+
+/** Judges an attempt whose host died. Without an identity the agent never came past its barrier. */
+const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: Attempt) {
+  const gone = yield* provenGone(drive, attempt)
+  const at = yield* Clock.currentTimeMillis
+  if (!gone) {
+    const end: End = { at, status: "failed", until: null, ...notGone(attempt) }
+    return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end })
+  }
+  const ran = attempt.identity !== null
+  const failure = new Failure({
+    ...{ kind: "Interrupted", scope: "session", raw: null },
+    detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
+  })
+  const ending = { at, failure, result: null, estimatedCostUsd: null, ran }
+  return yield* drive.journal.append({ _tag: "AttemptEnded", turnId: turn.id, ending })
+})
+
+// -----------------------------------------------------------------------------
+// waits
+// -----------------------------------------------------------------------------
+
+const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
+  const { journal, cooldown, probe } = drive
+  const { turnId } = state
+  const changed = Effect.as(cooldown.changed(turnId), "change" as const)
+  const stopped = Effect.as(Deferred.await(drive.stop), "stop" as const)
+  const signals = sharedRules.includes(wait.rule) ? [stopped, changed] : [stopped]
+  let left = remaining
+  while (left > 0) {
+    const slice = Math.min(left, longestSleep)
+    const time = Effect.as(Effect.sleep(Duration.millis(slice)), "time" as const)
+    const woken = yield* Effect.raceAllFirst([time, ...signals])
+    const now = yield* Clock.currentTimeMillis
+    if (woken === "stop") return yield* journal.append(stopNow(turnId, now))
+    if (woken === "change") {
+      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "cooldown-changed" })
+    }
+    // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
+    left = Math.min(left - slice, wait.due - now)
+    if (left > 0 && probe !== undefined && wait.failure?.kind === "Network" && (yield* probe)) {
+      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "network-probe" })
+    }
+  }
+  const now = yield* Clock.currentTimeMillis
+  return now >= wait.due
+    ? state
+    : yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "clock-stepped-back" })
+})
