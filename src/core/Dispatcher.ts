@@ -13,12 +13,15 @@ import type {
   InvalidOption,
   InvalidSelection,
   StopTimedOut,
+  TurnFailed,
   UnknownCase
 } from "./DispatcherError.ts"
 import type { DispatcherEvent, RunEnd } from "./DispatcherEvent.ts"
 import { type Applied, type Batch, type ChangeError, Improvements, type ReadError } from "./Improvements.ts"
 import { make } from "./internal/dispatch/service.ts"
+import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Json, LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
+import type { Turn, TurnDone } from "./Turn.ts"
 
 // -----------------------------------------------------------------------------
 // models
@@ -35,6 +38,9 @@ export interface ResultOptions<S extends Schema.Constraint> extends StepOptions 
   /** How the result is journaled. Without it the result must be JSON. */
   readonly result: S
 }
+
+/** What a turn on a seat is asked with: its id is made of the case and the name, and it waits off its seat. */
+export type SeatTurn = Omit<Turn, "id"> & StepOptions
 
 /** Names the work on a seat. */
 export interface SeatInfo {
@@ -89,6 +95,14 @@ export interface Seat<in Req = never> {
    * first under a name stands, so that a replay does not wait again.
    */
   readonly hold: (name: string, until: number) => Effect.Effect<void>
+  /**
+   * Takes a turn to its end by the `RetryPolicy`, as a step does: only an answer is remembered. Its waits give the seat
+   * and the gate back, the case comes back as woken when they are over, and a stop ends them at once.
+   *
+   * *Details*: one that failed fails the case unless that is handled; when the case is taken again, the turn begins
+   * another round in its session. A storage that fails ends the run and is not the case's fault.
+   */
+  readonly turn: (name: string, turn: SeatTurn) => Effect.Effect<TurnDone, TurnFailed, RetryPolicy>
 }
 
 /** How requests for edits are made into edits. */
@@ -128,6 +142,8 @@ export interface Options {
   readonly failuresInARow?: number | undefined
   /** A case that would park more often than this becomes difficult. Default: 5. */
   readonly maxParks?: number | undefined
+  /** Once the turns of this run have cost so much, nothing more is claimed and it ends. Default: no limit. */
+  readonly budgetUsd?: number | undefined
   /** How long a stop lets steps and an apply finish before it interrupts them. Default: 15 seconds. */
   readonly stopWithin?: Duration.Input | undefined
   /** How long something interrupted may take to unwind before its seat is taken all the same. Default: 5 seconds. */
@@ -184,6 +200,8 @@ export interface Snapshot {
   readonly applying: { readonly apply: string; readonly state: "waiting" | "running" } | null
   readonly counts: { readonly completed: number; readonly difficult: number; readonly failed: number }
   readonly version: string | null
+  /** What the turns of the run under way have cost, as far as it is known or estimated. */
+  readonly spentUsd: number
   /** How the last run ended: the trip of a breaker stays visible here until the next start. */
   readonly end: RunEnd | null
 }
@@ -195,7 +213,7 @@ export type Explanation =
   | { readonly _tag: "Ended"; readonly as: "completed" | "difficult" | "failed"; readonly because: string }
 
 /** What a case waits for. */
-export type WaitingFor = "apply" | "hold" | "seat" | "run" | "stop" | "unwinding" | "selection"
+export type WaitingFor = "apply" | "hold" | "seat" | "run" | "stop" | "budget" | "unwinding" | "selection"
 
 // -----------------------------------------------------------------------------
 // errors
@@ -208,6 +226,7 @@ export {
   InvalidOption,
   InvalidSelection,
   StopTimedOut,
+  TurnFailed,
   UnknownCase
 } from "./DispatcherError.ts"
 

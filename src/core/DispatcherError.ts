@@ -68,6 +68,22 @@ export class StopTimedOut extends Schema.TaggedError<StopTimedOut>()("StopTimedO
   }
 }
 
+/** A turn on a seat did not come to an answer. Taken up again under its name, it begins another round. */
+export class TurnFailed extends Schema.TaggedError<TurnFailed>()("TurnFailed", {
+  turnId: Schema.String,
+  status: Schema.Literals(["failed", "stopped", "held"]),
+  /** The rule that ended it. */
+  rule: Schema.String,
+  detail: Schema.String,
+  fix: Schema.NullOr(Schema.String),
+  /** `held`: when the limit is said to end, in epoch milliseconds. */
+  until: Schema.NullOr(Schema.Number)
+}) {
+  override get message(): string {
+    return `the turn "${this.turnId}" ${this.status} (${this.rule}): ${this.detail}${this.fix === null ? "" : ` ${this.fix}`}`
+  }
+}
+
 /** Nothing is known of the case. */
 export class UnknownCase extends Schema.TaggedError<UnknownCase>()("UnknownCase", { case: Schema.String }) {
   override get message(): string {

@@ -30,6 +30,8 @@ export const RunEnd = Schema.Union([
   /** Nothing could happen any more. */
   Schema.TaggedStruct("Finished", {}),
   Schema.TaggedStruct("Stopped", {}),
+  /** The turns of the run have cost what they were allowed to. */
+  Schema.TaggedStruct("BudgetSpent", { spentUsd: Schema.Number }),
   Schema.TaggedStruct("BreakerTripped", {
     failures: Schema.Array(Schema.Struct({ case: Schema.String, reason: Schema.String }))
   }),

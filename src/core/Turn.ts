@@ -229,3 +229,18 @@ export interface TurnOutcome extends End {
   /** False: what was spent is not fully known, so nobody knows whether the budget was kept. `null` without a budget. */
   readonly budgetVerified: boolean | null
 }
+
+/** What a turn answered: what a dispatcher's log keeps of it. */
+export const TurnDone = Schema.Struct({
+  turnId: Schema.String,
+  text: Schema.String,
+  /** The session to go on in. */
+  sessionId: Schema.NullOr(Schema.String),
+  model: Schema.NullOr(Schema.String),
+  /** Of all attempts together; `null` when a part is unknown. */
+  costUsd: Schema.NullOr(Schema.Number),
+  estimatedCostUsd: Schema.NullOr(Schema.Number),
+  /** How many attempts it took. */
+  attempts: Schema.Number
+})
+export type TurnDone = typeof TurnDone.Type

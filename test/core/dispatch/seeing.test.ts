@@ -118,6 +118,7 @@ describe("a snapshot", () => {
         applying: null,
         counts: { completed: 0, difficult: 0, failed: 0 },
         version: "r7",
+        spentUsd: 0,
         end: null
       })
       const elsewhere = yield* restart(Dispatcher.snapshot)
@@ -136,6 +137,7 @@ describe("a snapshot", () => {
         applying: null,
         counts: { completed: 5, difficult: 0, failed: 0 },
         version: "v001",
+        spentUsd: 0,
         end: { _tag: "Finished" }
       })
     }).pipe(Effect.provide(layer))

@@ -30,6 +30,8 @@ export interface Live {
   applying: boolean
   /** The run is coming to its end: nothing is claimed any more. */
   ending: boolean
+  /** The budget is spent: nothing is claimed any more, and what runs goes on. */
+  spent: boolean
 }
 
 export interface Selection {
@@ -56,7 +58,8 @@ export const makeLive = (seats: number, applyAt: number | undefined): Live => {
     woken: new Queue(),
     holds: new Heap(),
     applying: false,
-    ending: false
+    ending: false,
+    spent: false
   }
 }
 
@@ -200,7 +203,7 @@ export const note = (state: State, live: Live, event: DispatcherEvent): void => 
  */
 export const next = (state: State, live: Live, now: number): Action => {
   const idle = live.running.size === 0 && !live.applying && !live.selecting
-  if (live.ending) return idle ? { _tag: "End", stuck: false } : { _tag: "Wait", until: Infinity }
+  if (live.ending || live.spent) return idle ? { _tag: "End", stuck: false } : { _tag: "Wait", until: Infinity }
   if (!live.selected) return live.selecting ? { _tag: "Wait", until: Infinity } : { _tag: "Select" }
   if (live.applying) return { _tag: "Wait", until: Infinity }
   if (isApplyDue(state, live)) return { _tag: "Apply" }
@@ -241,6 +244,7 @@ export const explain = (state: State, live: Live | undefined, id: string, now: n
   }
   if (live === undefined) return noRun
   if (live.ending) return { _tag: "Waiting", for: "stop", because: "the run is coming to its end" }
+  if (live.spent) return { _tag: "Waiting", for: "budget", because: "the turns of this run have spent its budget" }
   if (live.applying || isApplyDue(state, live)) {
     return { _tag: "Waiting", for: "apply", because: "nothing is claimed while an apply waits or runs" }
   }

@@ -14,7 +14,7 @@ import * as journal from "./journal.ts"
 import { openWithState } from "./log.ts"
 import { occupy } from "./occupy.ts"
 import type { Checked } from "./options.ts"
-import { beginEnding, type ClosedWorkload, interruptAll, type Run } from "./run.ts"
+import { beginEnding, type ClosedWorkload, interruptAll, type Run, spentUsd } from "./run.ts"
 import { beginSelect } from "./select.ts"
 import type { Board, Session } from "./session.ts"
 import type { State } from "./state.ts"
@@ -52,7 +52,7 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
         yield* within(options.grace, Effect.andThen(Fiber.interrupt(opening), Scope.close(scope, Exit.void)))
         return Exit.isFailure(opened) ? yield* Effect.failCause(opened.cause) : yield* stoppedBeforeStart
       }
-      const run = makeRun(place.board, workload, options, opened.value)
+      const run = makeRun(place.board, workload, options, yield* Clock.currentTimeMillis, opened.value)
       session.run = run
       const watchers = yield* Effect.forEach(
         [
@@ -86,6 +86,7 @@ const makeRun = (
   board: Board,
   workload: ClosedWorkload,
   options: Checked,
+  startedAt: number,
   { log, state }: { readonly log: Log<DispatcherEvent>; readonly state: State }
 ): Run => {
   const live = makeLive(options.seats, workload.improve === undefined ? undefined : options.applyAt)
@@ -100,6 +101,8 @@ const makeRun = (
     applying: undefined,
     selecting: undefined,
     applies: [],
+    startedAt,
+    spent: new Map(),
     row: [],
     ending: undefined,
     endingBegan: Deferred.makeUnsafe(),
@@ -148,8 +151,10 @@ const ask = Effect.fnUntraced(function* <A>(run: Run, question: Effect.Effect<A,
   return given
 })
 
-const endOf = ({ ending }: Run): RunEnd | undefined => {
-  if (ending === undefined) return { _tag: "Finished" }
+const endOf = (run: Run): RunEnd | undefined => {
+  const { ending } = run
+  if (ending === undefined)
+    return run.live.spent ? { _tag: "BudgetSpent", spentUsd: spentUsd(run) } : { _tag: "Finished" }
   return ending._tag === "Stopped" ? { _tag: "Stopped" } : ending.end
 }
 

@@ -10,6 +10,7 @@ export interface Checked {
   readonly applyAt: number
   readonly failuresInARow: number
   readonly maxParks: number
+  readonly budgetUsd: number
   readonly stopWithin: Duration.Duration
   readonly grace: Duration.Duration
 }
@@ -33,12 +34,18 @@ const duration = (option: string, value: Duration.Input) => {
     : Effect.fail(new InvalidOption({ option, value, allowed }))
 }
 
+const money = (option: string, value: number) =>
+  value >= 0
+    ? Effect.succeed(value)
+    : Effect.fail(new InvalidOption({ option, value, allowed: "an amount of at least 0 in US dollars" }))
+
 export const check = (options: Options): Effect.Effect<Checked, InvalidOption> =>
   Effect.all({
     seats: count("seats", options.seats ?? 4, 1, 10_000),
     applyAt: count("applyAt", options.applyAt ?? 4, 1, Infinity),
     failuresInARow: count("failuresInARow", options.failuresInARow ?? 3, 1, Infinity),
     maxParks: count("maxParks", options.maxParks ?? 5, 0, Infinity),
+    budgetUsd: money("budgetUsd", options.budgetUsd ?? Infinity),
     stopWithin: duration("stopWithin", options.stopWithin ?? "15 seconds"),
     grace: duration("grace", options.grace ?? "5 seconds")
   })

@@ -68,6 +68,9 @@ export interface Run {
   selecting: Fiber.Fiber<unknown, unknown> | undefined
   /** Names of the applies of this run. */
   readonly applies: Array<string>
+  readonly startedAt: number
+  /** What the turns of this run have cost, by turn: one that is taken up again tells its whole cost again. */
+  readonly spent: Map<string, number>
   /** Failures in a row. */
   row: Array<{ readonly case: string; readonly reason: string }>
   ending: Ending | undefined
@@ -79,6 +82,13 @@ export interface Run {
   readonly look: Latch.Latch
   /** Tells those who watch. */
   readonly changed: () => void
+}
+
+/** What the turns of this run have cost together. */
+export const spentUsd = (run: Run): number => {
+  let sum = 0
+  for (const cost of run.spent.values()) sum += cost
+  return sum
 }
 
 /** Something happened: what runs next is decided anew. */

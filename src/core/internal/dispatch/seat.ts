@@ -2,13 +2,15 @@
  * What a case can do on its seat.
  */
 import { Cause, Clock, Context, Effect, type Schema, Semaphore } from "effect"
-import type { Seat, StepOptions } from "../../Dispatcher.ts"
+import type { Seat, SeatTurn, StepOptions } from "../../Dispatcher.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import type { Json } from "../../Storage.ts"
+import { TurnDone } from "../../Turn.ts"
 import { codecOf, json, type JsonCodec } from "./json.ts"
 import { stepsEnded } from "./metrics.ts"
 import { away, type Occupant, type Run, withdraw } from "./run.ts"
 import { type CaseRecord, keyOf } from "./state.ts"
+import { run as runTurn } from "./turn.ts"
 
 /** The step a fiber is in. */
 const InStep = Context.Reference<string | undefined>("shiftboss/core/InStep", { defaultValue: () => undefined })
@@ -57,28 +59,54 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
   const { state } = run
   const guarded = operations(occupant)
   const record = (): CaseRecord | undefined => state.cases.get(occupant.case)
+  const info = {
+    key: keyOf(occupant.case, occupant.rev, record()?.round ?? 1),
+    case: occupant.case,
+    rev: occupant.rev,
+    seat: occupant.seat,
+    start: state.start
+  }
   const takeBack = (withdrawal: Parameters<typeof withdraw>[1]) =>
     Effect.suspend(() => {
       withdraw(occupant, withdrawal)
       return away
     })
 
-  const step = (name: string, ...rest: readonly [Effect.Effect<unknown, unknown, unknown>] | StepArguments) => {
-    const [options, effect]: StepArguments = rest.length === 1 ? [{}, rest[0]] : rest
-    const codec = options.result === undefined ? json : codecOf(options.result)
-    return guarded(
-      "step",
+  const once = (
+    kind: string,
+    name: string,
+    options: StepOptions,
+    codec: JsonCodec,
+    effect: Effect.Effect<unknown, unknown, unknown>
+  ) =>
+    guarded(
+      kind,
       name,
       Effect.suspend(() => {
         const steps = record()?.steps
         if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
-        return Effect.withSpan(live(run, occupant, name, codec, options, effect), "shiftboss.step", {
-          attributes: { case: occupant.case, step: name },
+        return Effect.withSpan(live(run, occupant, name, codec, options, effect), `shiftboss.${kind}`, {
+          attributes: { case: occupant.case, [kind]: name },
           captureStackTrace: false
         })
       })
     )
+
+  const step = (name: string, ...rest: readonly [Effect.Effect<unknown, unknown, unknown>] | StepArguments) => {
+    const [options, effect]: StepArguments = rest.length === 1 ? [{}, rest[0]] : rest
+    return once("step", name, options, options.result === undefined ? json : codecOf(options.result), effect)
   }
+
+  const turn = (name: string, asked: SeatTurn) =>
+    once(
+      "turn",
+      name,
+      { reads: asked.reads },
+      codecOf(TurnDone),
+      Effect.flatMap(runTurn(run, `${info.key}/${name}`, asked), (end) =>
+        "until" in end ? takeBack({ _tag: "Held", name, until: end.until }) : Effect.succeed(end)
+      )
+    )
 
   const park = (name: string, request: unknown) =>
     guarded(
@@ -105,18 +133,7 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
       })
     )
 
-  return {
-    info: {
-      key: keyOf(occupant.case, occupant.rev, record()?.round ?? 1),
-      case: occupant.case,
-      rev: occupant.rev,
-      seat: occupant.seat,
-      start: state.start
-    },
-    step: step as Seat["step"],
-    park,
-    hold
-  }
+  return { info, step: step as Seat["step"], park, hold, turn: turn as Seat["turn"] }
 }
 
 const said = (cause: Cause.Cause<unknown>): string => {
@@ -155,19 +172,22 @@ const live = (
   options: StepOptions,
   effect: Effect.Effect<unknown, unknown, unknown>
 ) => {
-  const body = Effect.scoped(Effect.provideService(effect, InStep, name))
   const leave = Effect.suspend(() => {
     withdraw(occupant, { _tag: "Stopped" })
     return away
   })
-  const entered = Effect.uninterruptibleMask((restore) =>
+  // A step that waits for the gate has not begun: a stop does not wait for it.
+  const body = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    if (run.live.ending) return leave
+    occupant.step = name
+    occupant.since = now
+    run.changed()
+    return Effect.scoped(Effect.provideService(effect, InStep, name))
+  })
+  return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      if (run.live.ending) return yield* leave
-      occupant.step = name
-      occupant.since = yield* Clock.currentTimeMillis
-      run.changed()
       const value = yield* Effect.ensuring(
-        restore(body),
+        restore(options.reads === true ? run.gate.read(body) : body),
         Effect.sync(() => {
           occupant.step = null
           run.changed()
@@ -195,5 +215,4 @@ const live = (
       return yield* decodeResult(occupant, name, codec, result)
     })
   )
-  return options.reads === true ? run.gate.read(entered) : entered
 }

@@ -2,7 +2,7 @@
  * What is shown of a run, and of a log without one. Costs what is shown, never a walk over all cases.
  */
 import type { Snapshot, Summary } from "../../Dispatcher.ts"
-import type { Run } from "./run.ts"
+import { type Run, spentUsd } from "./run.ts"
 import type { State } from "./state.ts"
 
 const oldest = (state: State, run: Run | undefined, ids: Set<string>): number | null => {
@@ -38,6 +38,7 @@ export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
     applying: run?.applying === undefined ? null : { apply: run.applying.apply, state: run.applying.state },
     counts: { completed: phases.completed.size, difficult: phases.difficult.size, failed: phases.failed.size },
     version: state.version,
+    spentUsd: run === undefined ? 0 : spentUsd(run),
     end: state.end
   }
 }
