@@ -66,12 +66,6 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
     seat: occupant.seat,
     start: state.start
   }
-  const takeBack = (withdrawal: Parameters<typeof withdraw>[1]) =>
-    Effect.suspend(() => {
-      withdraw(occupant, withdrawal)
-      return away
-    })
-
   const once = (
     kind: string,
     name: string,
@@ -104,37 +98,39 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
       { reads: asked.reads },
       codecOf(TurnDone),
       Effect.flatMap(runTurn(run, `${info.key}/${name}`, asked), (end) =>
-        "until" in end ? takeBack({ _tag: "Held", name, until: end.until }) : Effect.succeed(end)
+        "until" in end ? takeBack(occupant, { _tag: "Held", name, until: end.until }) : Effect.succeed(end)
       )
     )
 
-  const park = (name: string, request: unknown) =>
-    guarded(
-      "park",
-      name,
-      Effect.gen(function* () {
-        const applied = record()?.wakes?.get(name)
-        if (applied !== undefined) return applied
-        const payload = yield* encodeRequest(run, occupant, name, request)
-        return yield* takeBack({ _tag: "Parked", name, payload })
-      })
-    )
-
-  const hold = (name: string, until: number) =>
-    guarded(
-      "hold",
-      name,
-      Effect.gen(function* () {
-        if (!Number.isFinite(until)) {
-          return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
-        }
-        const end = record()?.holds?.get(name) ?? until
-        if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack({ _tag: "Held", name, until: end })
-      })
-    )
-
-  return { info, step: step as Seat["step"], park, hold, turn: turn as Seat["turn"] }
+  return {
+    info,
+    step: step as Seat["step"],
+    park: (name, request) => guarded("park", name, park(run, occupant, name, request)),
+    hold: (name, until) => guarded("hold", name, hold(run, occupant, name, until)),
+    turn: turn as Seat["turn"]
+  }
 }
+
+const takeBack = (occupant: Occupant, withdrawal: Parameters<typeof withdraw>[1]) =>
+  Effect.suspend(() => {
+    withdraw(occupant, withdrawal)
+    return away
+  })
+
+const park = Effect.fnUntraced(function* (run: Run, occupant: Occupant, name: string, request: unknown) {
+  const applied = run.state.cases.get(occupant.case)?.wakes?.get(name)
+  if (applied !== undefined) return applied
+  const payload = yield* encodeRequest(run, occupant, name, request)
+  return yield* takeBack(occupant, { _tag: "Parked", name, payload })
+})
+
+const hold = Effect.fnUntraced(function* (run: Run, occupant: Occupant, name: string, until: number) {
+  if (!Number.isFinite(until)) {
+    return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
+  }
+  const end = run.state.cases.get(occupant.case)?.holds?.get(name) ?? until
+  if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack(occupant, { _tag: "Held", name, until: end })
+})
 
 const said = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -172,10 +168,7 @@ const live = (
   options: StepOptions,
   effect: Effect.Effect<unknown, unknown, unknown>
 ) => {
-  const leave = Effect.suspend(() => {
-    withdraw(occupant, { _tag: "Stopped" })
-    return away
-  })
+  const leave = takeBack(occupant, { _tag: "Stopped" })
   // A step that waits for the gate has not begun: a stop does not wait for it.
   const body = Effect.flatMap(Clock.currentTimeMillis, (now) => {
     if (run.live.ending) return leave
