@@ -118,7 +118,37 @@ export class Storage extends Context.Service<Storage, {
   readonly list: (prefix?: string) => Stream.Stream<string, StorageError>
   /** Removes a log that nobody holds. Succeeds when there is none. */
   readonly remove: (log: string) => Effect.Effect<void, StorageError | LogHeld>
+  /** Other processes may write these logs: false for logs in this process's memory. */
+  readonly shared: boolean
 }>()("shiftboss/core/Storage") {}
+
+// -----------------------------------------------------------------------------
+// constructors
+// -----------------------------------------------------------------------------
+
+/** What a typed log keeps. */
+export interface Format<S extends Schema.Constraint> {
+  readonly entry: S
+  readonly version: number
+}
+
+export const typed = <S extends Schema.Codec<unknown, Json>>(log: Log<Json>, format: Format<S>): Log<S["Type"]> => {
+  const codec = Schema.toCodecJson(format.entry)
+  const encode = Schema.encodeEffect(codec)
+  const decode = Schema.decodeUnknownEffect(codec)
+  const all = (entries: ReadonlyArray<S["Type"]>) => Effect.orDie(Effect.forEach(entries, (entry) => encode(entry)))
+  return {
+    name: log.name,
+    replay: Stream.mapEffect(log.replay, (entry) => Effect.orDie(decode(entry))),
+    append: (entries) => Effect.flatMap(all(entries), log.append),
+    replace: (entries) => Effect.flatMap(all(entries), log.replace)
+  }
+}
+
+export const decoded = <S extends Schema.Codec<unknown, Json>, E>(_log: string, entries: Stream.Stream<Json, E>, format: Format<S>): Stream.Stream<S["Type"], E | LogCorrupt | LogTooNew> => {
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(format.entry))
+  return Stream.mapEffect(entries, (entry) => Effect.orDie(decode(entry)))
+}
 
 // -----------------------------------------------------------------------------
 // layers
@@ -130,6 +160,7 @@ export const layerMemory: Layer.Layer<Storage> = Layer.sync(Storage, () => {
   const held = new Set<string>()
   const stored = (log: string) => logs.get(log) ?? []
   return Storage.of({
+    shared: false,
     open: (log) =>
       Effect.acquireRelease(
         Effect.suspend(() =>

@@ -1,1 +1,1 @@
-export {}
+export * as Advance from "./Advance.ts"

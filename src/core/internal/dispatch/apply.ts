@@ -1,0 +1,91 @@
+/**
+ * An apply from the moment it is due until its requests are taken.
+ */
+import { Cause, Clock, Effect, Exit, Schema } from "effect"
+import { SystemDown } from "../../Case.ts"
+import { ApplyFailed } from "../../DispatcherError.ts"
+import { Applied, type Request } from "../../Improvements.ts"
+import { applyEnded } from "./metrics.ts"
+import { beginEnding, breakWith, happened, type Run } from "./run.ts"
+import { applyName, type Applying } from "./state.ts"
+
+type Improve = NonNullable<Run["workload"]["improve"]>
+
+/** Begins an apply in a fiber of its own: nothing is claimed until it has ended. */
+export const beginApply = Effect.fnUntraced(function*(run: Run, improve: Improve) {
+  run.live.applying = true
+  const again = run.state.applying !== undefined
+  run.applying = { apply: run.state.applying?.apply ?? applyName(run.state.applies + 1), state: "waiting", fiber: undefined }
+  run.changed()
+  const fiber = yield* Effect.forkDetach(run.gate.write(apply(run, improve, again)), { startImmediately: true })
+  run.alive.add(fiber)
+  if (run.applying !== undefined) run.applying.fiber = fiber
+  fiber.addObserver((exit) => {
+    run.alive.delete(fiber)
+    run.applying = undefined
+    run.live.applying = false
+    // The host's failures are journaled; what is left is a storage that failed, which has ended the run before, or a
+    // version that could not be read.
+    if (Exit.isFailure(exit)) beginEnding(run, { _tag: "Broken", cause: exit.cause, end: undefined })
+    happened(run)
+  })
+})
+
+const apply = Effect.fnUntraced(function*(run: Run, improve: Improve, again: boolean) {
+  if (run.live.ending) return
+  const begun = again ? run.state.applying : yield* begin(run)
+  if (begun === undefined) return
+  if (run.applying !== undefined) run.applying.state = "running"
+  run.applies.push(begun.apply)
+  run.changed()
+  const exit = yield* Effect.exit(
+    Effect.withSpan(call(run, improve, begun, again), "shiftboss.apply", {
+      attributes: { apply: begun.apply, requests: begun.requests.length, again },
+      captureStackTrace: false
+    })
+  )
+  const at = yield* Clock.currentTimeMillis
+  const { apply: name } = begun
+  if (Exit.isSuccess(exit)) {
+    yield* run.journal.commit([{ _tag: "ApplyEnded", at, apply: name, applied: exit.value }])
+    return yield* applyEnded(exit.value._tag)
+  }
+  // Cut off: it stays begun, and is called again with the same name and batch at the next start.
+  if (Cause.hasInterruptsOnly(exit.cause)) return
+  for (const reason of exit.cause.reasons) {
+    if (Cause.isFailReason(reason) && reason.error instanceof SystemDown) return breakWith(run, reason.error)
+  }
+  const reason = Cause.pretty(exit.cause)
+  yield* run.journal.commit([{ _tag: "ApplyFailed", at, apply: name, reason }])
+  yield* applyEnded("Failed")
+  breakWith(run, new ApplyFailed({ apply: name, reason }))
+})
+
+/** Journals the batch before the host sees it: everything that is pending now. */
+const begin = Effect.fnUntraced(function*(run: Run) {
+  if (run.state.pending.size === 0) return undefined // all were cancelled while it waited
+  const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
+  const begun: Applying = {
+    apply: applyName(run.state.applies + 1),
+    version,
+    requests: [...run.state.pending.keys()]
+  }
+  yield* run.journal.commit([{ _tag: "ApplyStarted", at: yield* Clock.currentTimeMillis, ...begun }])
+  return begun
+})
+
+const isApplied = Schema.is(Applied)
+
+const call = Effect.fnUntraced(function*(run: Run, improve: Improve, begun: Applying, again: boolean) {
+  const requests: Array<Request<unknown>> = []
+  for (const id of begun.requests) {
+    const request = run.state.pending.get(id)
+    if (request === undefined) continue
+    requests.push({ ...request, payload: yield* improve.request.decode(request.payload) })
+  }
+  const applied = yield* Effect.scoped(improve.apply({ name: begun.apply, again, version: begun.version, requests }))
+  if (isApplied(applied)) return applied
+  return yield* Effect.die(
+    new Error(`apply ${begun.apply} answered with ${String(applied)}: return Improvements.changed(…) or Improvements.skipped(…)`)
+  )
+})

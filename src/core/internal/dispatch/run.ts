@@ -1,0 +1,132 @@
+/**
+ * What the parts of one run share.
+ */
+import { Cause, Deferred, Effect, type Fiber, type Latch } from "effect"
+import type { Case, CaseResult } from "../../Case.ts"
+import type { RunError, Seat } from "../../Dispatcher.ts"
+import type { RunEnd } from "../../DispatcherEvent.ts"
+import type { Applied, Batch } from "../../Improvements.ts"
+import type { Json } from "../../Storage.ts"
+import type { Checked } from "./options.ts"
+import type { Live } from "./decide.ts"
+import type { Gate } from "./gate.ts"
+import type { JsonCodec } from "./json.ts"
+import type { Journal } from "./journal.ts"
+import type { State } from "./state.ts"
+
+/** A workload whose requirements are met by the fiber that runs it, and so by all it forks. */
+export interface ClosedWorkload {
+  readonly cases: Effect.Effect<ReadonlyArray<Case>, unknown>
+  readonly train: (case_: Case, seat: Seat<unknown>) => Effect.Effect<CaseResult<Json | void>, unknown>
+  readonly version: Effect.Effect<string, unknown> | undefined
+  readonly improve: {
+    readonly request: JsonCodec<never>
+    readonly apply: (batch: Batch<unknown>) => Effect.Effect<Applied, unknown>
+  } | undefined
+}
+
+/** Why a seat is taken back. The first reason stays. */
+export type Withdrawal =
+  | { readonly _tag: "Parked"; readonly name: string; readonly payload: Json }
+  | { readonly _tag: "Held"; readonly name: string; readonly until: number }
+  | { readonly _tag: "Stopped" }
+
+/** A case on a seat. */
+export interface Occupant {
+  readonly case: string
+  readonly rev: number
+  readonly seat: number
+  /** Done when `train` has ended or the seat is taken back, whatever comes first. */
+  readonly over: Deferred.Deferred<void>
+  withdrawal: Withdrawal | undefined
+  step: string | null
+  /** When it took the seat, or began the step. */
+  since: number
+}
+
+/** Why a run comes to its end before there is nothing left to do. */
+export type Ending =
+  | { readonly _tag: "Stopped" }
+  /** `end` is what is journaled; without it the log cannot be written. */
+  | { readonly _tag: "Broken"; readonly cause: Cause.Cause<unknown>; readonly end: RunEnd | undefined }
+
+export interface Run {
+  readonly workload: ClosedWorkload
+  readonly options: Checked
+  readonly state: State
+  readonly live: Live
+  readonly journal: Journal
+  readonly gate: Gate
+  readonly occupants: Map<string, Occupant>
+  /** Fibers of the host's functions that are alive and may still write: the log is not released before they are gone. */
+  readonly alive: Set<Fiber.Fiber<unknown, unknown>>
+  applying: { readonly apply: string; state: "waiting" | "running"; fiber: Fiber.Fiber<unknown, unknown> | undefined } | undefined
+  selecting: Fiber.Fiber<unknown, unknown> | undefined
+  /** Names of the applies of this run. */
+  readonly applies: Array<string>
+  /** Failures in a row. */
+  row: Array<{ readonly case: string; readonly reason: string }>
+  ending: Ending | undefined
+  /** Done with the first reason to end. */
+  readonly endingBegan: Deferred.Deferred<Ending>
+  /** Done when the bounds of an end have run out: whatever is still alive is left behind. */
+  readonly overdue: Deferred.Deferred<void>
+  /** Open when the loop should look again. */
+  readonly look: Latch.Latch
+  /** Tells those who watch. */
+  readonly changed: () => void
+}
+
+/** Something happened: what runs next is decided anew. */
+export const happened = (run: Run): void => {
+  run.live.surveyed = false
+  run.look.openUnsafe()
+  run.changed()
+}
+
+/** Takes the seat back. What was asked of it is never answered. */
+export const withdraw = (occupant: Occupant, withdrawal: Withdrawal): void => {
+  occupant.withdrawal ??= withdrawal
+  Deferred.doneUnsafe(occupant.over, Effect.void)
+}
+
+/** A seat that is taken back never answers: interruptible even in an uninterruptible region, or it could not be unwound. */
+export const away: Effect.Effect<never> = Effect.interruptible(Effect.never)
+
+/** Claims nothing more. Cases between steps leave their seats at once; steps and an apply go on until they are interrupted. */
+export const beginEnding = (run: Run, ending: Ending): void => {
+  if (run.ending !== undefined) return
+  run.ending = ending
+  run.live.ending = true
+  for (const occupant of run.occupants.values()) if (occupant.step === null) withdraw(occupant, { _tag: "Stopped" })
+  if (run.applying?.state === "waiting") run.applying.fiber?.interruptUnsafe()
+  run.selecting?.interruptUnsafe()
+  Deferred.doneUnsafe(run.endingBegan, Effect.succeed(ending))
+  happened(run)
+}
+
+/** Takes all seats back and interrupts everything. */
+export const interruptAll = (run: Run): void => {
+  for (const occupant of run.occupants.values()) withdraw(occupant, { _tag: "Stopped" })
+  run.applying?.fiber?.interruptUnsafe()
+  run.selecting?.interruptUnsafe()
+}
+
+/** An error that ends the run, and what is journaled of it. */
+export const breakWith = (run: Run, error: RunError): void =>
+  beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: endOf(error) })
+
+const endOf = (error: RunError): RunEnd | undefined => {
+  switch (error._tag) {
+    case "BreakerTripped":
+      return { _tag: "BreakerTripped", failures: error.failures }
+    case "SystemDown":
+      return { _tag: "SystemDown", reason: error.reason }
+    case "ApplyFailed":
+      return { _tag: "ApplyFailed", apply: error.apply, reason: error.reason }
+    case "InvalidSelection":
+      return { _tag: "SelectionFailed", reason: error.message }
+    default:
+      return undefined
+  }
+}

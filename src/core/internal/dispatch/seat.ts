@@ -1,0 +1,169 @@
+/**
+ * What a case can do on its seat.
+ */
+import { Cause, Clock, Context, Effect, type Schema, Semaphore } from "effect"
+import type { Seat, StepOptions } from "../../Dispatcher.ts"
+import type { DispatcherEvent } from "../../DispatcherEvent.ts"
+import type { Json } from "../../Storage.ts"
+import { codecOf, json, type JsonCodec } from "./json.ts"
+import { stepsEnded } from "./metrics.ts"
+import { away, type Occupant, type Run, withdraw } from "./run.ts"
+import { type CaseRecord, keyOf } from "./state.ts"
+
+/** The step a fiber is in. */
+const InStep = Context.Reference<string | undefined>("shiftboss/core/InStep", { defaultValue: () => undefined })
+
+const misuse = (occupant: Occupant, problem: string, remedy: string) =>
+  Effect.die(new Error(`${problem} (case "${occupant.case}"): ${remedy}`))
+
+/** One operation of a case at a time, each name once, none inside a step, none on a seat that was taken back. */
+const operations = (occupant: Occupant) => {
+  const one = Semaphore.makeUnsafe(1)
+  const used = new Set<string>()
+  return <A, E, R>(kind: string, name: string, body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber) => {
+      const outer = fiber.getRef(InStep)
+      if (typeof name !== "string" || name === "") {
+        return misuse(occupant, `a ${kind} has no name`, "give it one that is the same in every run of the case")
+      }
+      if (outer !== undefined) {
+        return misuse(occupant, `the ${kind} "${name}" is inside the step "${outer}"`, "end that step first")
+      }
+      if (used.has(name)) {
+        return misuse(occupant, `the name "${name}" is used twice`, "in a loop, number the names")
+      }
+      used.add(name)
+      return one.withPermit(Effect.suspend(() => occupant.withdrawal === undefined ? body : away))
+    })
+}
+
+type StepArguments = readonly [StepOptions & { readonly result?: Schema.Constraint }, Effect.Effect<unknown, unknown, unknown>]
+
+export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
+  const { state } = run
+  const guarded = operations(occupant)
+  const record = (): CaseRecord | undefined => state.cases.get(occupant.case)
+  const takeBack = (withdrawal: Parameters<typeof withdraw>[1]) =>
+    Effect.suspend(() => {
+      withdraw(occupant, withdrawal)
+      return away
+    })
+
+  const step = (name: string, ...rest: readonly [Effect.Effect<unknown, unknown, unknown>] | StepArguments) => {
+    const [options, effect]: StepArguments = rest.length === 1 ? [{}, rest[0]] : rest
+    const codec = options.result === undefined ? json : codecOf(options.result)
+    return guarded("step", name, Effect.suspend(() => {
+      const steps = record()?.steps
+      if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
+      return Effect.withSpan(live(run, occupant, name, codec, options, effect), "shiftboss.step", {
+        attributes: { case: occupant.case, step: name },
+        captureStackTrace: false
+      })
+    }))
+  }
+
+  const park = (name: string, request: unknown) =>
+    guarded("park", name, Effect.gen(function*() {
+      const applied = record()?.wakes?.get(name)
+      if (applied !== undefined) return applied
+      if (run.workload.improve === undefined) {
+        return yield* misuse(occupant, `the park "${name}" can never be answered`, "give the workload `improve`")
+      }
+      const payload = yield* Effect.catchCause(run.workload.improve.request.encode(request), (cause) =>
+        misuse(occupant, `the request of the park "${name}" does not fit its schema: ${said(cause)}`, "send one that does"))
+      return yield* takeBack({ _tag: "Parked", name, payload })
+    }))
+
+  const hold = (name: string, until: number) =>
+    guarded("hold", name, Effect.gen(function*() {
+      if (!Number.isFinite(until)) {
+        return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
+      }
+      const end = record()?.holds?.get(name) ?? until
+      if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack({ _tag: "Held", name, until: end })
+    }))
+
+  return {
+    info: {
+      key: keyOf(occupant.case, occupant.rev, record()?.round ?? 1),
+      case: occupant.case,
+      rev: occupant.rev,
+      seat: occupant.seat,
+      start: state.start
+    },
+    step: step as Seat["step"],
+    park,
+    hold
+  }
+}
+
+const said = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const decodeResult = (occupant: Occupant, name: string, codec: JsonCodec, result: Json | undefined) =>
+  result === undefined
+    ? Effect.void
+    : Effect.catchCause(codec.decode(result), (cause) =>
+      misuse(
+        occupant,
+        `the journaled result of the step "${name}" does not fit its schema: ${said(cause)}`,
+        "accept what was journaled, or use another name for the step"
+      ))
+
+const encodeResult = (occupant: Occupant, name: string, codec: JsonCodec, value: unknown) =>
+  value === undefined
+    ? Effect.succeed(undefined)
+    : Effect.catchCause(codec.encode(value), (cause) =>
+      misuse(
+        occupant,
+        `the result of the step "${name}" ${codec === json ? "is not JSON" : "does not fit its schema"}: ${said(cause)}`,
+        codec === json ? "return JSON, or give the step a schema as `result`" : "return what the schema accepts"
+      ))
+
+/** Runs a step. Its result is durable before anything else of the case happens. */
+const live = (
+  run: Run,
+  occupant: Occupant,
+  name: string,
+  codec: JsonCodec,
+  options: StepOptions,
+  effect: Effect.Effect<unknown, unknown, unknown>
+) => {
+  const body = Effect.scoped(Effect.provideService(effect, InStep, name))
+  const leave = Effect.suspend(() => {
+    withdraw(occupant, { _tag: "Stopped" })
+    return away
+  })
+  const entered = Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      if (run.live.ending) return yield* leave
+      occupant.step = name
+      occupant.since = yield* Clock.currentTimeMillis
+      run.changed()
+      const value = yield* Effect.ensuring(restore(body), Effect.sync(() => {
+        occupant.step = null
+        run.changed()
+      }))
+      const result = yield* encodeResult(occupant, name, codec, value)
+      const at = yield* Clock.currentTimeMillis
+      const event: DispatcherEvent = {
+        _tag: "StepEnded",
+        at,
+        case: occupant.case,
+        rev: occupant.rev,
+        step: name,
+        ...(result === undefined ? {} : { result })
+      }
+      // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
+      yield* Effect.catch(run.journal.commit([event], () => {
+        run.row = []
+      }), () => leave)
+      yield* stepsEnded
+      if (run.live.ending) return yield* leave
+      return yield* decodeResult(occupant, name, codec, result)
+    })
+  )
+  return options.reads === true ? run.gate.read(entered) : entered
+}

@@ -1,0 +1,105 @@
+/**
+ * Reads the selection and checks it against itself and the log.
+ */
+import { Cause, Clock, Effect, Exit } from "effect"
+import type { Case } from "../../Case.ts"
+import { InvalidSelection } from "../../DispatcherError.ts"
+import type { DispatcherEvent } from "../../DispatcherEvent.ts"
+import { revOf, select, type Selection } from "./decide.ts"
+import { beginEnding, breakWith, type Run } from "./run.ts"
+import type { State } from "./state.ts"
+
+/** Reads the selection in a fiber of its own: a host's database may take its time, and a stop does not wait for it. */
+export const beginSelect = Effect.fnUntraced(function*(run: Run) {
+  run.live.selecting = true
+  // What happens while it is read makes it worth reading again; nothing else does.
+  run.live.surveyed = true
+  const fiber = yield* Effect.forkDetach(Effect.scoped(read(run)), { startImmediately: true })
+  run.selecting = fiber
+  run.alive.add(fiber)
+  fiber.addObserver((exit) => {
+    run.alive.delete(fiber)
+    run.selecting = undefined
+    run.live.selecting = false
+    run.live.selected = true
+    if (Exit.isFailure(exit)) {
+      const reason = Cause.pretty(exit.cause)
+      beginEnding(run, { _tag: "Broken", cause: exit.cause, end: { _tag: "SelectionFailed", reason } })
+    }
+    run.look.openUnsafe()
+    run.changed()
+  })
+})
+
+const read = Effect.fnUntraced(function*(run: Run) {
+  const cases = yield* run.workload.cases
+  if (isSame(run.live.selection, cases)) return
+  const checked = check(run.state, cases)
+  if (checked instanceof InvalidSelection) return breakWith(run, checked)
+  const at = yield* Clock.currentTimeMillis
+  const revised = checked.revised
+    .filter((case_) => !run.live.running.has(case_.id) && !run.live.unwinding.has(case_.id))
+    .map((case_): DispatcherEvent => ({
+      _tag: "CaseRevised",
+      at,
+      case: case_.id,
+      rev: revOf(case_),
+      from: run.state.cases.get(case_.id)?.rev ?? 1
+    }))
+  if (revised.length > 0) yield* run.journal.commit(revised)
+  select(run.state, run.live, checked.selection)
+})
+
+/** The same cases again: nothing to check, nothing new. Compared one by one, for a host may change its array in place. */
+const isSame = (known: Selection, cases: ReadonlyArray<Case>): boolean =>
+  known.cases.length === cases.length && known.cases.every((case_, index) => case_ === cases[index])
+
+const problem = (state: State, byId: ReadonlyMap<string, Case>, case_: Case): InvalidSelection | undefined => {
+  const rev = revOf(case_)
+  if (typeof case_.id !== "string" || case_.id === "") {
+    return new InvalidSelection({
+      case: String(case_.id),
+      problem: "invalid id",
+      detail: "an id is a string that is not empty; give each case one that never changes."
+    })
+  }
+  if (!Number.isSafeInteger(rev) || rev < 1) {
+    return new InvalidSelection({
+      case: case_.id,
+      problem: "invalid rev",
+      detail: `its rev is ${String(rev)}; a rev is a whole number of at least 1, and 1 when it is left out.`
+    })
+  }
+  if (byId.has(case_.id)) {
+    return new InvalidSelection({
+      case: case_.id,
+      problem: "duplicate id",
+      detail: "another case before it has the same id; give each its own, or select it once."
+    })
+  }
+  const known = state.cases.get(case_.id)?.rev ?? 1
+  if (rev < known) {
+    return new InvalidSelection({
+      case: case_.id,
+      problem: "rev went back",
+      detail: `its rev is ${rev}, but the log knows rev ${known}; give it a rev of at least that.`
+    })
+  }
+  return undefined
+}
+
+const check = (state: State, cases: ReadonlyArray<Case>) => {
+  const byId = new Map<string, Case>()
+  const revised: Array<Case> = []
+  let fresh = 0
+  for (const case_ of cases) {
+    const wrong = problem(state, byId, case_)
+    if (wrong !== undefined) return wrong
+    byId.set(case_.id, case_)
+    const known = state.cases.get(case_.id)
+    if (known === undefined || known.phase === "open" || (known.phase === "failed" && known.failedIn < state.start)) fresh++
+    else if (known.rev < revOf(case_)) fresh++
+    if (known !== undefined && known.rev < revOf(case_)) revised.push(case_)
+  }
+  return { selection: { cases: [...cases], byId, next: 0, fresh }, revised }
+}
