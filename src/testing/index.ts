@@ -1,1 +1,2 @@
 export * as Advance from "./Advance.ts"
+export * as ScriptedWorkflows from "./ScriptedWorkflows.ts"

@@ -27,6 +27,8 @@ export interface Fold<State, Entry> {
 export interface FoldedLog<State, Entry> {
   /** The state at present, not to be changed. */
   readonly state: () => State
+  /** Reads the log again when it may hold more than the state knows. Costs nothing else. */
+  readonly refresh: Effect.Effect<void, SchedulesUnavailable>
   /** Decides on the state, appends and applies: all of it or nothing. */
   readonly append: (
     decide: (state: State) => ReadonlyArray<Entry>
@@ -118,10 +120,13 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
   yield* open
   yield* Effect.ignore(compact)
   const whole = Semaphore.withPermits(gate, appends)
+  // Alone, so that nobody appends to a log that is being closed.
+  const refresh = Effect.suspend(() => (isStale ? whole(reopen) : Effect.void))
   return {
     state: () => state,
+    refresh,
     append: Effect.fnUntraced(function* (decide) {
-      if (isStale) yield* whole(reopen)
+      yield* refresh
       const decided = yield* Semaphore.withPermits(gate, 1)(appendNow(decide))
       // A failure here leaves the log as it was or makes it stale: what was decided stands either way.
       if (entries >= compactAt) yield* Effect.ignore(whole(compact))

@@ -58,6 +58,7 @@ export const make = Effect.fnUntraced(function* (storage: Storage["Service"], na
   })
   return {
     schedules: (): Schedules => log.state(),
+    refresh: log.refresh,
     commit: (decide: (schedules: Schedules) => Events) =>
       log.append((schedules) => refuseBroken(schedules, decide(schedules)))
   }

@@ -108,7 +108,7 @@ export const make = Effect.fnUntraced(function* (
 
   /** Never fails: what goes wrong with one schedule is told, and tried again, while the others go on. */
   const lookAt = (workflowId: string): Effect.Effect<SchedulesUnavailable | undefined> =>
-    locked(workflowId)(look(parts, workflowId)).pipe(
+    locked(workflowId)(Effect.andThen(journal.refresh, look(parts, workflowId))).pipe(
       Effect.ensuring(lookAgain(workflowId)),
       Effect.as(undefined),
       operation,
@@ -124,6 +124,7 @@ export const make = Effect.fnUntraced(function* (
     )
 
   const tick = Effect.gen(function* () {
+    yield* journal.refresh
     const due = agenda.take(yield* watchClock)
     const failures = yield* Effect.forEach(due, lookAt, { concurrency })
     const failure = failures.find((error) => error !== undefined)
@@ -165,8 +166,8 @@ export const make = Effect.fnUntraced(function* (
 
   const control = makeControl(parts, {
     change: (workflowId, effect) =>
-      locked(workflowId)(effect).pipe(Effect.ensuring(lookAgain(workflowId)), operation),
-    read: (effect) => whileOpen(effect)
+      locked(workflowId)(Effect.andThen(journal.refresh, effect)).pipe(Effect.ensuring(lookAgain(workflowId)), operation),
+    read: (effect) => whileOpen(Effect.andThen(journal.refresh, effect))
   })
   return { run, tick, drain, events: notices.stream, whileOpen, ...control }
 })

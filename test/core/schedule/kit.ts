@@ -1,0 +1,108 @@
+import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { ScheduleJournal, Storage } from "shiftboss"
+import type { ScriptedWorkflows } from "shiftboss/testing"
+
+/** What happens at the next append: it fails or the process dies, with the entries written or not. */
+export interface Fault {
+  readonly kind: "fail" | "crash"
+  readonly written: boolean
+  /** How many appends go through before it. */
+  readonly after: number
+}
+
+/** Logs that outlive the process, with faults at chosen appends. */
+export const makeDisk = Effect.gen(function* () {
+  const storage = Context.get(yield* Layer.build(Layer.fresh(Storage.layerMemory)), Storage.Storage)
+  const disk = {
+    storage: Storage.Storage.of({ ...storage, open: (log) => Effect.map(storage.open(log), withFaults) }),
+    fault: undefined as Fault | undefined,
+    crashed: yield* Deferred.make<void>(),
+    appends: 0,
+    entries: (log = "schedules") =>
+      Stream.runCollect(Storage.decoded(log, storage.read(log), { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
+  }
+  function withFaults(log: Storage.Log<Storage.Json>): Storage.Log<Storage.Json> {
+    const failure = new Storage.StorageError({ operation: "append", log: log.name, remedy: "Wait.", cause: "scripted" })
+    return {
+      ...log,
+      append: (entries) =>
+        Effect.suspend(() => {
+          disk.appends++
+          const fault = disk.fault
+          if (fault === undefined) return log.append(entries)
+          if (fault.after > 0) {
+            disk.fault = { ...fault, after: fault.after - 1 }
+            return log.append(entries)
+          }
+          const written = fault.written ? log.append(entries) : Effect.void
+          if (fault.kind === "fail") {
+            disk.fault = undefined
+            return Effect.andThen(written, Effect.fail(failure))
+          }
+          // A dead process writes nothing more.
+          disk.fault = { ...fault, written: false }
+          return Effect.andThen(written, Effect.andThen(Deferred.succeed(disk.crashed, undefined), Effect.never))
+        })
+    }
+  }
+  return disk
+})
+
+export type Disk = Effect.Success<typeof makeDisk>
+
+/** A process that runs the journal over a disk and a host that outlive it. */
+export const start = Effect.fnUntraced(function* (
+  disk: Disk,
+  host: ScriptedWorkflows.ScriptedWorkflows,
+  schedules: ReadonlyArray<ScheduleJournal.Schedule>,
+  options: ScheduleJournal.Options = {}
+) {
+  const scope = yield* Scope.make()
+  const layer = ScheduleJournal.layer(schedules, options).pipe(
+    Layer.provide([Layer.succeed(Storage.Storage, disk.storage), host.layer])
+  )
+  const context = yield* Layer.buildWithScope(Layer.fresh(layer), scope).pipe(
+    Effect.onError(() => Scope.close(scope, Exit.void))
+  )
+  return { journal: Context.get(context, ScheduleJournal.ScheduleJournal), stop: Scope.close(scope, Exit.void) }
+})
+
+/** Runs an effect that the disk may cut off; whether it did. */
+export const untilCrash = Effect.fnUntraced(function* <A, E>(disk: Disk, effect: Effect.Effect<A, E>) {
+  const fiber = yield* Effect.forkChild(Effect.exit(effect))
+  const survived = yield* Effect.raceFirst(
+    Effect.as(Fiber.await(fiber), true),
+    Effect.as(Deferred.await(disk.crashed), false)
+  )
+  yield* Fiber.interrupt(fiber)
+  return !survived
+})
+
+/** The disk after a crash, as the next process finds it. */
+export const revive = Effect.fnUntraced(function* (disk: Disk) {
+  disk.fault = undefined
+  disk.crashed = yield* Deferred.make<void>()
+})
+
+/** Wall and monotonic time, moved separately. Sleepers wake by monotonic time, as real timers do. */
+export const makeWallClock = Effect.gen(function* () {
+  const clock = yield* TestClock.make()
+  let offsetMillis = 0
+  const wall: Clock.Clock = {
+    ...clock,
+    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + offsetMillis,
+    currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + offsetMillis),
+    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n)
+  }
+  return {
+    provide: Effect.provideService(Clock.Clock, wall),
+    step: (byMillis: number) => Effect.sync(() => void (offsetMillis += byMillis)),
+    advance: (millis: number) => clock.adjust(millis)
+  }
+})
+
+export const minute = 60_000
+export const hour = 60 * minute
+export const day = 24 * hour
