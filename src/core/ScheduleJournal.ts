@@ -65,7 +65,11 @@ export const connection: Effect.Effect<Connection> = makeConnection
 // layers
 // -----------------------------------------------------------------------------
 
-const checkOptions = Effect.fnUntraced(function* ({ log = "schedules", hostTimeout = "30 seconds", concurrency = 16 }: Options) {
+const checkOptions = Effect.fnUntraced(function* ({
+  log = "schedules",
+  hostTimeout = "30 seconds",
+  concurrency = 16
+}: Options) {
   if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
     return yield* new InvalidRequest({ field: "concurrency", problem: "has to be a whole number from 1 on" })
   }
@@ -120,9 +124,10 @@ export function layerEffects<R>(
   workflows: { readonly [workflowId: string]: EffectSchedule<R> },
   options: Options = {}
 ): Layer.Layer<ScheduleJournal, InvalidRequest | OpenError | SchedulesUnavailable, Storage | R> {
-  const schedules = Object.entries(workflows).map(
-    ([workflowId, { run: _, ...schedule }]): Schedule => ({ ...schedule, workflowId })
-  )
+  const schedules = Object.entries(workflows).map(([workflowId, { run: _, ...schedule }]): Schedule => ({
+    ...schedule,
+    workflowId
+  }))
   return Layer.effect(
     ScheduleJournal,
     Effect.gen(function* () {

@@ -19,7 +19,19 @@ type Command =
   | { readonly do: "restart"; readonly every: number | null }
   | { readonly do: "fault"; readonly fault: Fault }
 
-const times = fc.constantFrom(1000, 30_000, minute, 61_000, 7 * minute, hour, 5 * hour, 3 * day)
+/** Short intervals with steps of up to days, or long ones with steps of years. */
+interface Scale {
+  readonly times: ReadonlyArray<number>
+  readonly intervals: ReadonlyArray<number>
+}
+const short: Scale = {
+  times: [1000, 30_000, minute, 61_000, 7 * minute, hour, 5 * hour, day],
+  intervals: [60, 60, 90, 600]
+}
+const long: Scale = {
+  times: [30_000, hour, 7 * hour, day, 40 * day, 3 * 366 * day],
+  intervals: [3600, 3600, 10_000, 86_400]
+}
 
 const fault = fc.record({
   kind: fc.constantFrom("fail" as const, "crash" as const),
@@ -27,30 +39,48 @@ const fault = fc.record({
   after: fc.nat(4)
 })
 
-const commands: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant("pass" as const), millis: times }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("back" as const), millis: times }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("host" as const),
-      manner: fc.constantFrom("accepting" as const, "accepting" as const, "refusing" as const, "silent" as const, "deaf" as const)
-    })
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant("end" as const),
-      ending: fc.constantFrom("succeeded" as const, "failed" as const, "failed" as const, "cancelled" as const, "lost" as const)
-    })
-  },
-  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom("pause" as const, "resume" as const, "runNow" as const, "runFails" as const) }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant("restart" as const), every: fc.constantFrom(60, 60, 90, 3600, null) })
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("fault" as const), fault }) }
-)
+const commands = ({ times, intervals }: Scale): fc.Arbitrary<Command> =>
+  fc.oneof(
+    { weight: 8, arbitrary: fc.record({ do: fc.constant("pass" as const), millis: fc.constantFrom(...times) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("back" as const), millis: fc.constantFrom(...times) }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant("host" as const),
+        manner: fc.constantFrom(
+          "accepting" as const,
+          "accepting" as const,
+          "refusing" as const,
+          "silent" as const,
+          "deaf" as const
+        )
+      })
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant("end" as const),
+        ending: fc.constantFrom(
+          "succeeded" as const,
+          "failed" as const,
+          "failed" as const,
+          "cancelled" as const,
+          "lost" as const
+        )
+      })
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constantFrom("pause" as const, "resume" as const, "runNow" as const, "runFails" as const)
+      })
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constant("restart" as const), every: fc.constantFrom(...intervals, null) })
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("fault" as const), fault }) }
+  )
 
 const id = "nightly"
 const declaring = (every: number | null): ReadonlyArray<ScheduleJournal.Schedule> =>
@@ -100,11 +130,11 @@ const checkHost = (host: ScriptedWorkflows.ScriptedWorkflows) => {
   assert.strictEqual(new Set(ids).size, ids.length, "the host saw a run twice")
 }
 
-const runProgram = Effect.fnUntraced(function* (program: ReadonlyArray<Command>) {
-  yield* TestClock.setTime(400 * day)
+const runProgram = Effect.fnUntraced(function* (first: number, program: ReadonlyArray<Command>) {
+  yield* TestClock.setTime(40_000 * day)
   const disk = yield* makeDisk
   const host = ScriptedWorkflows.make()
-  let every: number | null = 60
+  let every: number | null = first
   let process = yield* start(disk, host, declaring(every))
   const restart = Effect.fnUntraced(function* () {
     disk.fault = undefined
@@ -143,12 +173,16 @@ const runProgram = Effect.fnUntraced(function* (program: ReadonlyArray<Command>)
 }, Effect.scoped)
 
 describe("every slot is exactly one of ran, skipped and pending", () => {
+  const programs = fc.oneof(
+    fc.tuple(fc.constant(60), fc.array(commands(short), { minLength: 1, maxLength: 25 })),
+    fc.tuple(fc.constant(3600), fc.array(commands(long), { minLength: 1, maxLength: 25 }))
+  )
   it("whatever happens to the host, the clock, the storage and the process", { timeout: 60_000 }, () =>
     fc.assert(
-      fc.asyncProperty(fc.array(commands, { minLength: 1, maxLength: 25 }), (program) =>
-        Effect.runPromise(runProgram(program).pipe(Effect.provide(TestClock.layer())))
+      fc.asyncProperty(programs, ([first, program]) =>
+        Effect.runPromise(runProgram(first, program).pipe(Effect.provide(TestClock.layer())))
       ),
-      { numRuns: 300 }
+      { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 200) }
     )
   )
 })

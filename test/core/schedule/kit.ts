@@ -1,7 +1,7 @@
 import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
-import type { ScriptedWorkflows } from "shiftboss/testing"
+import { ScriptedWorkflows } from "shiftboss/testing"
 
 /** What happens at the next append: it fails or the process dies, with the entries written or not. */
 export interface Fault {
@@ -19,10 +19,22 @@ export const makeDisk = Effect.gen(function* () {
     fault: undefined as Fault | undefined,
     crashed: yield* Deferred.make<void>(),
     appends: 0,
+    /** What another version or a person left in the log; the holder knows nothing of it. */
+    write: (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>, log = "schedules") =>
+      Effect.suspend(() =>
+        Storage.typed(disk.opened.get(log) ?? absent(log), { entry: ScheduleJournal.ScheduleEvent, version: 1 }).append(
+          entries
+        )
+      ),
+    opened: new Map<string, Storage.Log<Storage.Json>>(),
     entries: (log = "schedules") =>
       Stream.runCollect(Storage.decoded(log, storage.read(log), { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
   }
+  const absent = (log: string): never => {
+    throw new Error(`the log ${log} was never opened`)
+  }
   function withFaults(log: Storage.Log<Storage.Json>): Storage.Log<Storage.Json> {
+    disk.opened.set(log.name, log)
     const failure = new Storage.StorageError({ operation: "append", log: log.name, remedy: "Wait.", cause: "scripted" })
     return {
       ...log,
@@ -106,3 +118,40 @@ export const makeWallClock = Effect.gen(function* () {
 export const minute = 60_000
 export const hour = 60 * minute
 export const day = 24 * hour
+
+/** When every test begins: long after the epoch, so that clocks can be set back. */
+export const beginning = 20_000 * day
+
+/** A disk, a host, and a process that can be ended and started again. */
+export const makeWorld = Effect.fnUntraced(function* (
+  schedules: ReadonlyArray<ScheduleJournal.Schedule>,
+  options: ScheduleJournal.Options = {}
+) {
+  yield* TestClock.setTime(beginning)
+  const disk = yield* makeDisk
+  const host = ScriptedWorkflows.make()
+  let process = yield* start(disk, host, schedules, options)
+  return {
+    disk,
+    host,
+    get journal() {
+      return process.journal
+    },
+    /** Ends the process and starts the next one. */
+    restart: Effect.fnUntraced(function* (next = schedules) {
+      yield* process.stop
+      yield* revive(disk)
+      process = yield* start(disk, host, next, options)
+    }),
+    /** Lets time pass and takes one step. */
+    after: (millis: number) =>
+      Effect.andThen(
+        TestClock.adjust(millis),
+        Effect.suspend(() => process.journal.tick)
+      ),
+    summary: (workflowId: string) =>
+      Effect.suspend(() => process.journal.list).pipe(
+        Effect.flatMap((all) => Effect.fromNullishOr(all.find((one) => one.workflowId === workflowId)))
+      )
+  }
+})

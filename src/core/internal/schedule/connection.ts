@@ -16,7 +16,9 @@ export interface Connection {
 export const connection = Effect.sync((): Connection => {
   let connected: ScheduleJournalShape | undefined
   const notConnected = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "NotConnected" })))
-  const pass = <A, E>(call: (journal: ScheduleJournalShape) => Effect.Effect<A, E>): Effect.Effect<A, E | SchedulesUnavailable> =>
+  const pass = <A, E>(
+    call: (journal: ScheduleJournalShape) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E | SchedulesUnavailable> =>
     Effect.suspend((): Effect.Effect<A, E | SchedulesUnavailable> =>
       connected === undefined ? notConnected : call(connected)
     )

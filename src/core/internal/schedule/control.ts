@@ -23,7 +23,9 @@ const isWholeFrom = (minimum: number, maximum: number, value: number) =>
 const checkNote = (note: string | undefined) =>
   note === undefined || (typeof note === "string" && note.length <= longestNote)
     ? Effect.void
-    : Effect.fail(new InvalidRequest({ field: "note", problem: `has to be a string of at most ${longestNote} characters` }))
+    : Effect.fail(
+        new InvalidRequest({ field: "note", problem: `has to be a string of at most ${longestNote} characters` })
+      )
 
 export const makeControl = (parts: Parts, { change, read }: Access) => {
   const { journal, declared } = parts
@@ -40,10 +42,7 @@ export const makeControl = (parts: Parts, { change, read }: Access) => {
     if (!(yield* catchUp(parts, workflowId))) return yield* silent
   })
 
-  const decideAlone = (
-    workflowId: string,
-    decide: (progress: ScheduleProgress, now: number) => Decide.Events
-  ) =>
+  const decideAlone = (workflowId: string, decide: (progress: ScheduleProgress, now: number) => Decide.Events) =>
     Effect.gen(function* () {
       const { state } = yield* known(workflowId)
       // One that stays as it is needs no answer from the host.
@@ -57,7 +56,10 @@ export const makeControl = (parts: Parts, { change, read }: Access) => {
 
     pause: Effect.fn("ScheduleJournal.pause")(function* (workflowId: string, note?: string) {
       yield* checkNote(note)
-      return yield* change(workflowId, decideAlone(workflowId, (progress, now) => Decide.pause(progress, note, now)))
+      return yield* change(
+        workflowId,
+        decideAlone(workflowId, (progress, now) => Decide.pause(progress, note, now))
+      )
     }),
 
     resume: Effect.fn("ScheduleJournal.resume")(function* (workflowId: string, note?: string) {
@@ -81,7 +83,10 @@ export const makeControl = (parts: Parts, { change, read }: Access) => {
           if (!(yield* askAfterRun(parts, workflowId))) return yield* silent
           const { activeRunId, manualRuns } = yield* known(workflowId)
           if (activeRunId !== undefined) {
-            return yield* new InvalidRequest({ field: `schedule "${workflowId}"`, problem: `is running ${activeRunId}` })
+            return yield* new InvalidRequest({
+              field: `schedule "${workflowId}"`,
+              problem: `is running ${activeRunId}`
+            })
           }
           const declaration = declared.get(workflowId)
           if (declaration !== undefined) {
@@ -99,7 +104,10 @@ export const makeControl = (parts: Parts, { change, read }: Access) => {
 
     preview: Effect.fn("ScheduleJournal.preview")(function* (workflowId: string, count: number) {
       if (!isWholeFrom(1, longestPreview, count)) {
-        return yield* new InvalidRequest({ field: "count", problem: `has to be a whole number from 1 to ${longestPreview}` })
+        return yield* new InvalidRequest({
+          field: "count",
+          problem: `has to be a whole number from 1 to ${longestPreview}`
+        })
       }
       return View.preview(yield* read(known(workflowId)), count)
     }),

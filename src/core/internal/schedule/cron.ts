@@ -99,22 +99,24 @@ function* stretches({ zone, byElapsedTime }: Compiled, from: number, to: number)
   let notBefore = start
   let offset = offsetAt(zone, start)
   let reached = start + offset
-  while (start < to) {
+  for (;;) {
     const far = Math.min(to, start + strideMillis)
     const offsetFar = offsetAt(zone, far)
     const change = offsetFar === offset ? undefined : changeBetween(zone, start, far)
     const end = change === undefined ? far : change - 1
     const until = end + offset
-    const after = Math.max(reached, from + offset)
+    const after = from < start ? reached : Math.max(reached, from + offset)
     if (end > from && until > after) yield { after, until, offset, notBefore }
     reached = Math.max(reached, until)
-    start = end
-    if (change !== undefined) {
-      start = change
-      notBefore = change
-      offset = offsetAt(zone, change)
-      if (byElapsedTime) reached = change - 1 + offset
+    if (change === undefined) {
+      if (far === to) return
+      start = far
+      continue
     }
+    start = change
+    notBefore = change
+    offset = offsetAt(zone, change)
+    if (byElapsedTime) reached = change - 1 + offset
   }
 }
 
@@ -154,13 +156,15 @@ const countMatches = (compiled: Compiled, after: number, until: number): number 
 }
 
 const nextOf = (compiled: Compiled, now: number): number => {
-  let wall = now
-  let searchedTo: number | undefined
-  for (const stretch of stretches(compiled, now, now + horizonMillis)) {
-    // What was found beyond the last stretch still stands, unless a change of the offset came between.
-    if (stretch.after !== searchedTo) wall = Cron.next(compiled.times, stretch.after).getTime()
-    if (wall <= stretch.until) return dueAt(stretch, wall)
-    searchedTo = stretch.until
+  for (let from = now; from < now + horizonMillis; ) {
+    const to = from + strideMillis
+    let wall = from
+    for (const stretch of stretches(compiled, from, to)) {
+      wall = Cron.next(compiled.times, stretch.after).getTime()
+      if (wall <= stretch.until) return dueAt(stretch, wall)
+    }
+    // Nothing matches before this wall time, which no zone is two days away from.
+    from = Math.max(to, wall - 2 * dayMillis)
   }
   throw new Error("a cron expression that was accepted has no slot within twelve years")
 }

@@ -108,7 +108,13 @@ export const declare = (
 // -----------------------------------------------------------------------------
 
 /** The run of the newest slot that is due. */
-const run = (progress: ScheduleProgress, slot: number, due: Slots.DueSlots, input: Declaration["input"], now: number) => {
+const run = (
+  progress: ScheduleProgress,
+  slot: number,
+  due: Slots.DueSlots,
+  input: Declaration["input"],
+  now: number
+) => {
   const { workflowId, generation } = progress
   const runId = runIdOf(workflowId, generation, slot)
   const plan = { _tag: "Run" as const, slot, runId, dueAt: due.newestAt, input }
@@ -130,8 +136,7 @@ export const takeUp = (progress: ScheduleProgress, declaration: Declaration, now
   const newest = progress.lastSlot + due.count
   const isLate = now - due.newestAt > Math.max(onTimeMillis, declaration.lateWithinMillis)
   if (isLate) return skip(progress, { first, last: newest, reason: "missed" }, due.nextAt, now)
-  const missed =
-    due.count === 1 ? [] : skip(progress, { first, last: newest - 1, reason: "missed" }, due.newestAt, now)
+  const missed = due.count === 1 ? [] : skip(progress, { first, last: newest - 1, reason: "missed" }, due.newestAt, now)
   return [
     ...missed,
     ...(progress.activeRunId === undefined

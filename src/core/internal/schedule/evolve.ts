@@ -95,7 +95,10 @@ const accepted = (progress: ScheduleProgress, { at, runId }: EventOf<"RunAccepte
   const { slot } = progress.pending
   const active: ScheduleProgress = { ...Struct.omit(progress, ["pending"]), activeRunId: runId, activeSince: at }
   if (slot === null) return active
-  return remember({ ...active, activeSlot: slot, ran: active.ran + 1 }, { _tag: "Ran", slot, runId, at, ending: "running" })
+  return remember(
+    { ...active, activeSlot: slot, ran: active.ran + 1 },
+    { _tag: "Ran", slot, runId, at, ending: "running" }
+  )
 }
 
 const refused = (progress: ScheduleProgress, event: EventOf<"RunRefused">): ScheduleProgress => {

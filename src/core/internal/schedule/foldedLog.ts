@@ -79,7 +79,9 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     Effect.fnUntraced(function* (restore) {
       yield* close
       const scope = yield* Scope.make()
-      const { log, fresh, count } = yield* restore(read(scope)).pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
+      const { log, fresh, count } = yield* restore(read(scope)).pipe(
+        Effect.onError(() => Scope.close(scope, Exit.void))
+      )
       opened = { log, scope }
       state = fresh
       entries = count

@@ -30,9 +30,7 @@ const apply = (runs: Runs, entry: RunEntry) => {
 }
 
 const entriesOf = (workflowId: string, runId: string, ending: RunEnding | "started"): RunEntry =>
-  ending === "started"
-    ? { _tag: "RunStarted", workflowId, runId }
-    : { _tag: "RunDone", workflowId, runId, ending }
+  ending === "started" ? { _tag: "RunStarted", workflowId, runId } : { _tag: "RunDone", workflowId, runId, ending }
 
 const endingOf = (exit: Exit.Exit<unknown, unknown>): RunEnding => {
   if (Exit.isSuccess(exit)) return "succeeded"

@@ -9,8 +9,9 @@ export const make = () => {
         const lock = locks.get(key) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0 }
         locks.set(key, lock)
         lock.users++
-        return Semaphore.withPermits(lock.semaphore, 1)(effect).pipe(
-          Effect.ensuring(Effect.sync(() => --lock.users === 0 && locks.delete(key)))
-        )
+        return Semaphore.withPermits(
+          lock.semaphore,
+          1
+        )(effect).pipe(Effect.ensuring(Effect.sync(() => --lock.users === 0 && locks.delete(key))))
       })
 }

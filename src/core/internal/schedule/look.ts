@@ -55,19 +55,27 @@ const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, ru
     Effect.suspend(() => parts.workflows.submit({ workflowId, slot, runId, input, dueAt, late }))
   )
   if (answer === undefined) return undefined
-  return answer._tag === "Accepted" ? answer : { _tag: "Refused" as const, reason: "refused" as const, detail: answer.reason }
+  return answer._tag === "Accepted"
+    ? answer
+    : { _tag: "Refused" as const, reason: "refused" as const, detail: answer.reason }
 })
 
 /** What became of a run that may have been submitted before: only one the host never saw is submitted (again). */
 const recoverRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string, run: PendingRun) {
   const { runId } = run
-  const outcome = yield* ask(parts, workflowId, Effect.suspend(() => parts.workflows.outcome(runId)))
+  const outcome = yield* ask(
+    parts,
+    workflowId,
+    Effect.suspend(() => parts.workflows.outcome(runId))
+  )
   if (outcome === undefined) return false
   if (outcome !== "unknown") {
     yield* record(parts, workflowId, (progress, now) => {
       const accepted = Decide.settleRun(progress, runId, { _tag: "Accepted" }, now)
       const after = evolveAll(progress, accepted)
-      return outcome === "running" || after === undefined ? accepted : [...accepted, ...Decide.end(after, runId, outcome, now)]
+      return outcome === "running" || after === undefined
+        ? accepted
+        : [...accepted, ...Decide.end(after, runId, outcome, now)]
     })
     return true
   }
@@ -84,7 +92,11 @@ const submitRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string,
 })
 
 /** Settles what is pending; false when the host does not answer. `fresh`: nobody can have submitted it yet. */
-export const settle = Effect.fnUntraced(function* (parts: Parts, workflowId: string, { fresh }: { readonly fresh: boolean }) {
+export const settle = Effect.fnUntraced(function* (
+  parts: Parts,
+  workflowId: string,
+  { fresh }: { readonly fresh: boolean }
+) {
   const pending = parts.journal.schedules().get(workflowId)?.pending
   if (pending === undefined) return true
   if (pending._tag === "Skip") {
@@ -98,7 +110,11 @@ export const settle = Effect.fnUntraced(function* (parts: Parts, workflowId: str
 export const askAfterRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string) {
   const runId = parts.journal.schedules().get(workflowId)?.activeRunId
   if (runId === undefined) return true
-  const outcome = yield* ask(parts, workflowId, Effect.suspend(() => parts.workflows.outcome(runId)))
+  const outcome = yield* ask(
+    parts,
+    workflowId,
+    Effect.suspend(() => parts.workflows.outcome(runId))
+  )
   if (outcome === undefined) return false
   if (outcome === "running") return true
   const ending = outcome === "unknown" ? "lost" : outcome

@@ -95,7 +95,9 @@ const Fields = Schema.Struct({
   nextAt: Millis,
   /** The newest slot taken up: run, skipped or pending. */
   lastSlot: Count,
-  state: Schema.Literals(["active", "paused", "stopped"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("active" as const))),
+  state: Schema.Literals(["active", "paused", "stopped"]).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed("active" as const))
+  ),
   /** Whether the host still declares it. */
   declared: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
   ran: Count,
@@ -197,7 +199,9 @@ export const rules: ReadonlyArray<Rule> = [
       const last = p.stops.at(-1)
       return (
         p.stoppedAt === undefined ||
-        (last?.at === p.stoppedAt && last.slot === p.stoppedSlot && last.runIds.join("\n") === p.failedRunIds.join("\n"))
+        (last?.at === p.stoppedAt &&
+          last.slot === p.stoppedSlot &&
+          last.runIds.join("\n") === p.failedRunIds.join("\n"))
       )
     }
   },

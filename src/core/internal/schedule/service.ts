@@ -54,7 +54,10 @@ const makeOperations = () => {
         if (isEnded) return ended
         running++
         idle.closeUnsafe()
-        return Effect.ensuring(effect, Effect.sync(() => --running === 0 && idle.openUnsafe()))
+        return Effect.ensuring(
+          effect,
+          Effect.sync(() => --running === 0 && idle.openUnsafe())
+        )
       }),
     drain: Effect.suspend(() => {
       isEnded = true
@@ -65,7 +68,10 @@ const makeOperations = () => {
 
 /** Tells when the wall clock moved against the time that passed. */
 const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => void) {
-  const readings = Effect.all([Clock.currentTimeMillis, Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))])
+  const readings = Effect.all([
+    Clock.currentTimeMillis,
+    Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+  ])
   let [lastWall, lastPassed] = yield* readings
   return Effect.map(readings, ([wall, passed]) => {
     const byMillis = wall - lastWall - (passed - lastPassed)
@@ -166,7 +172,10 @@ export const make = Effect.fnUntraced(function* (
 
   const control = makeControl(parts, {
     change: (workflowId, effect) =>
-      locked(workflowId)(Effect.andThen(journal.refresh, effect)).pipe(Effect.ensuring(lookAgain(workflowId)), operation),
+      locked(workflowId)(Effect.andThen(journal.refresh, effect)).pipe(
+        Effect.ensuring(lookAgain(workflowId)),
+        operation
+      ),
     read: (effect) => whileOpen(Effect.andThen(journal.refresh, effect))
   })
   return { run, tick, drain, events: notices.stream, whileOpen, ...control }

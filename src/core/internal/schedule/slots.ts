@@ -57,7 +57,12 @@ export const upcoming = (cadence: Cadence, nextAt: number, count: number): Reado
   if (cron === undefined) {
     return Array.from({ length: count }, (_, i) => nextAt + i * intervalMillis(cadence))
   }
-  const found = [nextAt]
-  for (let last = nextAt; found.length < count; found.push(last)) last = CronSlots.next(cron, last)
+  const found: Array<number> = []
+  for (let at = nextAt; found.length < count;) {
+    // Slots that a change of the zone leaves out are due together.
+    const together = CronSlots.due(cron, at, at)
+    for (let i = 0; i < together.count && found.length < count; i++) found.push(at)
+    at = together.nextAt
+  }
   return found
 }

@@ -11,7 +11,13 @@ export interface Summary extends Omit<ScheduleProgress, "nextAt" | "recent"> {
 
 /** What became, or becomes, of a slot. Times in epoch milliseconds. */
 export type Explanation =
-  | { readonly _tag: "Ran"; readonly slot: number; readonly runId: string; readonly at: number; readonly ending: string }
+  | {
+      readonly _tag: "Ran"
+      readonly slot: number
+      readonly runId: string
+      readonly at: number
+      readonly ending: string
+    }
   /** It was skipped as one of the slots from `first` to `last`. */
   | {
       readonly _tag: "Skipped"
@@ -24,7 +30,12 @@ export type Explanation =
     }
   | { readonly _tag: "Pending"; readonly slot: number; readonly plan: "Run" | "Skip" }
   /** It is to come; `null` when nothing fires as long as the schedule stays as it is, or when its time is not known yet. */
-  | { readonly _tag: "ToCome"; readonly slot: number; readonly dueAt: number | null; readonly state: ScheduleProgress["state"] }
+  | {
+      readonly _tag: "ToCome"
+      readonly slot: number
+      readonly dueAt: number | null
+      readonly state: ScheduleProgress["state"]
+    }
   /** Longer ago than single slots are kept: the totals of the summary count it. */
   | { readonly _tag: "Forgotten"; readonly slot: number }
 
@@ -59,8 +70,7 @@ export const explain = (progress: ScheduleProgress, slot: number): Explanation =
   if (record?._tag === "Ran") return record
   if (record !== undefined) return { ...record, slot }
   const { pending } = progress
-  const isPending =
-    pending?._tag === "Skip" ? pending.first <= slot && slot <= pending.last : pending?.slot === slot
+  const isPending = pending?._tag === "Skip" ? pending.first <= slot && slot <= pending.last : pending?.slot === slot
   return pending !== undefined && isPending
     ? { _tag: "Pending", slot, plan: pending._tag }
     : { _tag: "Forgotten", slot }
