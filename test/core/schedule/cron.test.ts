@@ -14,7 +14,13 @@ const wallOf = (zone: string) => {
 }
 
 /** Ticks through a stretch of time, with runs that end at once. */
-const run = Effect.fnUntraced(function* (cron: string, zone: string, from: number, to: number, everyMillis = 5 * minute) {
+const run = Effect.fnUntraced(function* (
+  cron: string,
+  zone: string,
+  from: number,
+  to: number,
+  everyMillis = 5 * minute
+) {
   yield* TestClock.setTime(from)
   const host = ScriptedWorkflows.make()
   host.endsAtOnce = "succeeded"

@@ -7,7 +7,7 @@ import type { Events } from "./decide.ts"
 import { ScheduleEvent } from "./events.ts"
 import { evolve } from "./evolve.ts"
 import * as FoldedLog from "./foldedLog.ts"
-import { brokenRule, type ScheduleProgress } from "./progress.ts"
+import { brokenRules, type ScheduleProgress } from "./progress.ts"
 
 /** The version of `ScheduleEvent`. */
 export const version = 1
@@ -21,7 +21,7 @@ const apply = (schedules: Map<string, ScheduleProgress>, event: ScheduleEvent) =
 
 const problem = (schedules: Schedules) => {
   for (const [workflowId, progress] of schedules) {
-    const rule = brokenRule(progress)
+    const rule = brokenRules(progress)
     if (rule !== undefined) return `its entries leave the schedule "${workflowId}" breaking the rule that ${rule}`
   }
   return undefined
@@ -35,7 +35,7 @@ const refuseBroken = (schedules: Schedules, events: Events) => {
     after.set(workflowId, evolve(after.get(workflowId) ?? schedules.get(workflowId), event))
   }
   for (const [workflowId, progress] of after) {
-    const rule = progress === undefined ? "it is declared first" : brokenRule(progress)
+    const rule = progress === undefined ? "it is declared first" : brokenRules(progress)
     if (rule !== undefined) throw new Error(`an event would leave "${workflowId}" breaking the rule that ${rule}`)
   }
   return events

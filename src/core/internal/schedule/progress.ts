@@ -256,9 +256,11 @@ export const rules: ReadonlyArray<Rule> = [
   }
 ]
 
-/** The rule a state breaks, if any. */
-export const brokenRule = (progress: ScheduleProgress): string | undefined =>
-  rules.find(({ holds }) => !holds(progress))?.rule
+/** The rules a state breaks, as the end of a sentence; `undefined` when it breaks none. */
+export const brokenRules = (progress: ScheduleProgress): string | undefined => {
+  const broken = rules.filter(({ holds }) => !holds(progress)).map(({ rule }) => rule)
+  return broken.length === 0 ? undefined : broken.join(", and that ")
+}
 
 /**
  * What is known of one schedule. Every combination that cannot be is refused, in both directions: a state that breaks
@@ -266,7 +268,7 @@ export const brokenRule = (progress: ScheduleProgress): string | undefined =>
  */
 export const ScheduleProgress = Fields.check(
   Schema.makeFilter((progress: ScheduleProgress) => {
-    const broken = brokenRule(progress)
+    const broken = brokenRules(progress)
     return broken === undefined ? undefined : `the schedule breaks the rule that ${broken}`
   })
 )
