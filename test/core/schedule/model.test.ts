@@ -5,27 +5,24 @@ import fc from "fast-check"
 import { day, hour, makeWorld, minute } from "./kit.ts"
 import { Model } from "./model.ts"
 
-type Command =
-  | { readonly do: "pass" | "back"; readonly millis: number }
-  | { readonly do: "pause" | "resume" }
+/** Each comes after a while in which nobody ticks. */
+type Command = { readonly millis: number } & (
+  | { readonly do: "pass" | "pause" | "resume" }
   | { readonly do: "end"; readonly ending: "succeeded" | "failed" | "cancelled" }
   | { readonly do: "declare"; readonly everySeconds: number | undefined }
+)
 
-const steps = fc.constantFrom(1000, 29_000, minute, 90_000, 4 * minute, hour, 9 * hour, 2 * day, 300 * day)
+const passing = fc.constantFrom(0, 0, 1000, 29_000, minute, 90_000, 4 * minute, hour, 9 * hour, 2 * day, 300 * day)
+const millis = fc.oneof({ weight: 9, arbitrary: passing }, { weight: 1, arbitrary: passing.map((forward) => -forward) })
+const endings = fc.constantFrom("succeeded" as const, "failed" as const, "failed" as const, "cancelled" as const)
 const commands: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant("pass" as const), millis: steps }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("back" as const), millis: steps }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("pause" as const, "resume" as const, "resume" as const) }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant("end" as const),
-      ending: fc.constantFrom("succeeded" as const, "failed" as const, "failed" as const, "cancelled" as const)
-    })
-  },
+  { weight: 6, arbitrary: fc.record({ millis, do: fc.constant("pass" as const) }) },
+  { weight: 2, arbitrary: fc.record({ millis, do: fc.constantFrom("pause" as const, "resume" as const) }) },
+  { weight: 5, arbitrary: fc.record({ millis, do: fc.constant("end" as const), ending: endings }) },
   {
     weight: 2,
     arbitrary: fc.record({
+      millis,
       do: fc.constant("declare" as const),
       everySeconds: fc.constantFrom(3600, 3600, 7000, 86_400, undefined)
     })
@@ -39,9 +36,7 @@ const compare = Effect.fnUntraced(function* (lateWithin: number, program: Readon
   const world = yield* makeWorld(declaring(3600, lateWithin))
   const model = new Model(yield* Clock.currentTimeMillis, 3_600_000, lateWithin)
   for (const command of program) {
-    const now =
-      (yield* Clock.currentTimeMillis) +
-      (command.do === "pass" ? command.millis : command.do === "back" ? -command.millis : 0)
+    const now = (yield* Clock.currentTimeMillis) + command.millis
     yield* TestClock.setTime(now)
     if (command.do === "declare") {
       yield* world.restart(declaring(command.everySeconds, lateWithin))
@@ -58,7 +53,7 @@ const compare = Effect.fnUntraced(function* (lateWithin: number, program: Readon
     const ending = command.do === "end" ? command.ending : undefined
     if (ending !== undefined) world.host.end(ending)
     // Looked at as a clock set back has it looked at: at once.
-    if (ending !== undefined || command.do === "back")
+    if (ending !== undefined || command.millis < 0)
       yield* world.restart(declaring(model.isDeclared ? model.everyMillis / 1000 : undefined, lateWithin))
     yield* world.journal.tick
     model.tick(now, ending)

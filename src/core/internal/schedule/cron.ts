@@ -156,7 +156,7 @@ const countMatches = (compiled: Compiled, after: number, until: number): number 
 }
 
 const nextOf = (compiled: Compiled, now: number): number => {
-  for (let from = now; from < now + horizonMillis; ) {
+  for (let from = now; from < now + horizonMillis;) {
     const to = from + strideMillis
     let wall = from
     for (const stretch of stretches(compiled, from, to)) {

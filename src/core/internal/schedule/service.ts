@@ -37,7 +37,7 @@ const nextLookAt = (progress: ScheduleProgress | undefined, now: number): number
   const { pending, activeSince } = progress
   // A pending slot comes before any other.
   if (pending !== undefined) return askAgainAt(pending._tag === "Run" ? pending.dueAt : now, now)
-  return activeSince === undefined ? slotAt : Math.min(Math.max(slotAt, now + 1000), askAgainAt(activeSince, now))
+  return activeSince === undefined ? slotAt : Math.min(slotAt, askAgainAt(activeSince, now))
 }
 
 /** Whether the journal still takes requests, and how many it is at. */
@@ -101,9 +101,9 @@ export const make = Effect.fnUntraced(function* (
     agenda.set(workflowId, at)
     changed.openUnsafe()
   }
-  const lookAgain = (workflowId: string) =>
+  const lookAgain = (workflowId: string, soonestMillis: number) =>
     Effect.map(Clock.currentTimeMillis, (now) =>
-      schedule(workflowId, nextLookAt(journal.schedules().get(workflowId), now))
+      schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
     )
 
   const watchClock = yield* makeClockWatch((byMillis, now) => {
@@ -115,7 +115,8 @@ export const make = Effect.fnUntraced(function* (
   /** Never fails: what goes wrong with one schedule is told, and tried again, while the others go on. */
   const lookAt = (workflowId: string): Effect.Effect<SchedulesUnavailable | undefined> =>
     locked(workflowId)(Effect.andThen(journal.refresh, look(parts, workflowId))).pipe(
-      Effect.ensuring(lookAgain(workflowId)),
+      // A slot that is still due waits for the host.
+      Effect.ensuring(lookAgain(workflowId, 1000)),
       Effect.as(undefined),
       operation,
       Effect.catchCause(
@@ -173,7 +174,7 @@ export const make = Effect.fnUntraced(function* (
   const control = makeControl(parts, {
     change: (workflowId, effect) =>
       locked(workflowId)(Effect.andThen(journal.refresh, effect)).pipe(
-        Effect.ensuring(lookAgain(workflowId)),
+        Effect.ensuring(lookAgain(workflowId, 0)),
         operation
       ),
     read: (effect) => whileOpen(Effect.andThen(journal.refresh, effect))
