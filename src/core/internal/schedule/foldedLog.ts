@@ -20,6 +20,8 @@ export interface Fold<State, Entry> {
   readonly apply: (state: State, entry: Entry) => void
   /** What is wrong with what was read, if anything. */
   readonly problem: (state: State) => string | undefined
+  /** How many entries make the state, at most. */
+  readonly size: (state: State) => number
   /** The entries that make the state. */
   readonly snapshot: (state: State, now: number) => ReadonlyArray<Entry>
 }
@@ -41,7 +43,6 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
   let opened: { readonly log: Log<Entry>; readonly scope: Scope.Closeable } | undefined
   let state = fold.empty()
   let entries = 0
-  let compactAt = shortestCompaction
   let isStale = true
   let isLost = false
 
@@ -89,11 +90,10 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     })
   )
 
+  const isLong = () => entries >= Math.max(shortestCompaction, entriesPerKept * fold.size(state))
   const compact = Effect.gen(function* () {
-    if (opened === undefined || isStale || entries < compactAt) return
+    if (opened === undefined || isStale || !isLong()) return
     const snapshot = fold.snapshot(state, yield* Clock.currentTimeMillis)
-    compactAt = Math.max(shortestCompaction, entriesPerKept * snapshot.length)
-    if (entries < compactAt) return
     yield* opened.log.replace(snapshot).pipe(Effect.onError(() => nowStale))
     entries = snapshot.length
   })
@@ -131,7 +131,7 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
       yield* refresh
       const decided = yield* Semaphore.withPermits(gate, 1)(appendNow(decide))
       // A failure here leaves the log as it was or makes it stale: what was decided stands either way.
-      if (entries >= compactAt) yield* Effect.ignore(whole(compact))
+      if (isLong()) yield* Effect.ignore(whole(compact))
       return decided
     })
   } satisfies FoldedLog<State, Entry> as FoldedLog<State, Entry>

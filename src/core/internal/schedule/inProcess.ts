@@ -48,6 +48,7 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
     empty: () => new Map(),
     apply,
     problem: () => undefined,
+    size: (runs) => runs.size * keptRuns,
     snapshot: (runs) =>
       Array.from(runs).flatMap(([workflowId, own]) =>
         Array.from(own, ([runId, ending]) => entriesOf(workflowId, runId, ending))

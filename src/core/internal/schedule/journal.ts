@@ -48,6 +48,7 @@ export const make = Effect.fnUntraced(function* (storage: Storage["Service"], na
     empty: () => new Map(),
     apply,
     problem,
+    size: (schedules) => schedules.size,
     snapshot: (schedules, now) =>
       Array.from(schedules.values(), (progress) => ({
         _tag: "ScheduleSaved" as const,
