@@ -91,18 +91,21 @@ export class LaunchError extends Schema.TaggedError<LaunchError>()("LaunchError"
 }
 
 /** Launches agents. */
-export class AgentLauncher extends Context.Service<AgentLauncher, {
-  /**
-   * Launches the agent. It does nothing before `onIdentity` has succeeded: the caller journals the identity there,
-   * so that a crash never leaves a running agent that nobody knows of.
-   */
-  readonly launch: (
-    attempt: Attempt,
-    /** Runs once the identity is known and before the agent does anything. */
-    onIdentity: (identity: Identity) => Effect.Effect<void>
-  ) => Effect.Effect<AgentRun, LaunchError, Scope.Scope>
-  /** Proves what a crashed host left gone, or stops it. Asked before anything of the turn is launched again. */
-  readonly reap: (identity: Identity) => Effect.Effect<"gone" | "stopped" | "unknown">
-  /** An id for a session that this agent accepts. */
-  readonly newSessionId: Effect.Effect<string>
-}>()("shiftboss/core/AgentLauncher") {}
+export class AgentLauncher extends Context.Service<
+  AgentLauncher,
+  {
+    /**
+     * Launches the agent. It does nothing before `onIdentity` has succeeded: the caller journals the identity there,
+     * so that a crash never leaves a running agent that nobody knows of.
+     */
+    readonly launch: (
+      attempt: Attempt,
+      /** Runs once the identity is known and before the agent does anything. */
+      onIdentity: (identity: Identity) => Effect.Effect<void>
+    ) => Effect.Effect<AgentRun, LaunchError, Scope.Scope>
+    /** Proves what a crashed host left gone, or stops it. Asked before anything of the turn is launched again. */
+    readonly reap: (identity: Identity) => Effect.Effect<"gone" | "stopped" | "unknown">
+    /** An id for a session that this agent accepts. */
+    readonly newSessionId: Effect.Effect<string>
+  }
+>()("shiftboss/core/AgentLauncher") {}

@@ -165,9 +165,7 @@ export interface Snapshot {
   /** `elsewhere` or none: no run of this process is under way, and this was read from the log. */
   readonly run: "running" | "stopping" | "none"
   /** One for each seat; empty when no run is under way. */
-  readonly seats: ReadonlyArray<
-    { readonly case: string; readonly step: string | null; readonly since: number } | null
-  >
+  readonly seats: ReadonlyArray<{ readonly case: string; readonly step: string | null; readonly since: number } | null>
   readonly waiting: {
     /** Woken cases that wait for a seat. */
     readonly woken: number
@@ -178,7 +176,11 @@ export interface Snapshot {
     readonly requests: number
   }
   /** Since when (epoch milliseconds) the oldest of each class has waited. */
-  readonly oldestWaiting: { readonly woken: number | null; readonly parked: number | null; readonly held: number | null }
+  readonly oldestWaiting: {
+    readonly woken: number | null
+    readonly parked: number | null
+    readonly held: number | null
+  }
   readonly applying: { readonly apply: string; readonly state: "waiting" | "running" } | null
   readonly counts: { readonly completed: number; readonly difficult: number; readonly failed: number }
   readonly version: string | null
@@ -228,47 +230,42 @@ export type RunError =
 // -----------------------------------------------------------------------------
 
 /** Runs workloads, one at a time on one log. */
-export class Dispatcher extends Context.Service<Dispatcher, {
-  /**
-   * Works until nothing can happen any more, or until it is stopped, and says what became of the cases. A run with
-   * nothing to do ends at once. Interrupting it takes all seats back and releases the log.
-   */
-  readonly run: <
-    C extends Case,
-    EC,
-    RC,
-    RT,
-    RA = never,
-    Req = never,
-    A extends Json | void = void
-  >(
-    workload: Workload<C, A, Req, EC, RC, RT, RA>,
-    options?: Options
-  ) => Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
-  /**
-   * Asks the run of this process to stop: steps and an apply under way may finish within `stopWithin`. Succeeds when
-   * the run has ended; at once when there is none.
-   */
-  readonly stop: Effect.Effect<void>
-  /** Asks the run of whatever process works on the log to stop. Succeeds when the request is written; it is seen within a second. */
-  readonly requestStop: Effect.Effect<void, ChangeError>
-  /**
-   * The events after a cursor, from the log, then those of the run under way or else of the next one, and ends with
-   * it. Without a cursor only the latter. A subscriber that is slower than the run gets a `Gap`, and never slows it.
-   */
-  readonly events: (after?: number) => Stream.Stream<Entry | Gap, ReadError>
-  /** The events in the log after a cursor, whoever wrote them. Ends with the log. */
-  readonly history: (after?: number) => Stream.Stream<Entry, ReadError>
-  readonly snapshot: Effect.Effect<Snapshot, ReadError>
-  /** A snapshot whenever something changed, as often as the subscriber asks for one. Ends with the run under way, or else with the next. */
-  readonly changes: Stream.Stream<Snapshot>
-  /** Why the case is not running: the answer of the same function that decides what runs next. */
-  readonly explain: (caseId: string) => Effect.Effect<Explanation, UnknownCase | ReadError>
-  /** Gives a difficult case a new round: its steps, parks and requests begin again from nothing. */
-  readonly retry: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
-  /** Drops what is known of a case: if it is selected again, it is new. */
-  readonly forget: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
-}>()("shiftboss/core/Dispatcher") {}
+export class Dispatcher extends Context.Service<
+  Dispatcher,
+  {
+    /**
+     * Works until nothing can happen any more, or until it is stopped, and says what became of the cases. A run with
+     * nothing to do ends at once. Interrupting it takes all seats back and releases the log.
+     */
+    readonly run: <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void>(
+      workload: Workload<C, A, Req, EC, RC, RT, RA>,
+      options?: Options
+    ) => Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
+    /**
+     * Asks the run of this process to stop: steps and an apply under way may finish within `stopWithin`. Succeeds when
+     * the run has ended; at once when there is none.
+     */
+    readonly stop: Effect.Effect<void>
+    /** Asks the run of whatever process works on the log to stop. Succeeds when the request is written; it is seen within a second. */
+    readonly requestStop: Effect.Effect<void, ChangeError>
+    /**
+     * The events after a cursor, from the log, then those of the run under way or else of the next one, and ends with
+     * it. Without a cursor only the latter. A subscriber that is slower than the run gets a `Gap`, and never slows it.
+     */
+    readonly events: (after?: number) => Stream.Stream<Entry | Gap, ReadError>
+    /** The events in the log after a cursor, whoever wrote them. Ends with the log. */
+    readonly history: (after?: number) => Stream.Stream<Entry, ReadError>
+    readonly snapshot: Effect.Effect<Snapshot, ReadError>
+    /** A snapshot whenever something changed, as often as the subscriber asks for one. Ends with the run under way, or else with the next. */
+    readonly changes: Stream.Stream<Snapshot>
+    /** Why the case is not running: the answer of the same function that decides what runs next. */
+    readonly explain: (caseId: string) => Effect.Effect<Explanation, UnknownCase | ReadError>
+    /** Gives a difficult case a new round: its steps, parks and requests begin again from nothing. */
+    readonly retry: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
+    /** Drops what is known of a case: if it is selected again, it is new. */
+    readonly forget: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
+  }
+>()("shiftboss/core/Dispatcher") {}
 
 export { StopSignal } from "./internal/dispatch/control.ts"
 
@@ -277,15 +274,7 @@ export { StopSignal } from "./internal/dispatch/control.ts"
 // -----------------------------------------------------------------------------
 
 /** See `Dispatcher.run`. */
-export const run = <
-  C extends Case,
-  EC,
-  RC,
-  RT,
-  RA = never,
-  Req = never,
-  A extends Json | void = void
->(
+export const run = <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void>(
   workload: Workload<C, A, Req, EC, RC, RT, RA>,
   options?: Options
 ): Effect.Effect<Summary<A>, RunError | EC, Dispatcher | RC | Exclude<RT | RA, Scope.Scope>> =>
@@ -316,11 +305,11 @@ export const explain = (caseId: string): Effect.Effect<Explanation, UnknownCase 
 
 /** A dispatcher on the log of that name, its improvements included. */
 export const layerNamed = (log: string): Layer.Layer<Dispatcher | Improvements, never, Storage> =>
-  Layer.effectContext(Effect.map(
-    make(log),
-    ({ dispatcher, improvements }) =>
+  Layer.effectContext(
+    Effect.map(make(log), ({ dispatcher, improvements }) =>
       Context.make(Dispatcher, dispatcher).pipe(Context.add(Improvements, improvements))
-  ))
+    )
+  )
 
 /** A dispatcher on the log "dispatch", its improvements included. */
 export const layer: Layer.Layer<Dispatcher | Improvements, never, Storage> = layerNamed("dispatch")

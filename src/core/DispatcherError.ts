@@ -41,8 +41,10 @@ export class BreakerTripped extends Schema.TaggedError<BreakerTripped>()("Breake
 }) {
   override get message(): string {
     const list = this.failures.map((failure) => `${failure.case}: ${failure.reason.split("\n")[0]}`).join("; ")
-    return `${this.failures.length} cases failed in a row with no step going through between (${list}). ` +
+    return (
+      `${this.failures.length} cases failed in a row with no step going through between (${list}). ` +
       `Mend what they share and start again: failed cases are taken up with their steps kept.`
+    )
   }
 }
 
@@ -59,8 +61,10 @@ export class StopTimedOut extends Schema.TaggedError<StopTimedOut>()("StopTimedO
       ...(this.apply === null ? [] : [`apply ${this.apply}`]),
       ...(this.storage ? ["the storage"] : [])
     ].join(", ")
-    return `the run was ended, but this ignores interruption and goes on: ${still}. ` +
+    return (
+      `the run was ended, but this ignores interruption and goes on: ${still}. ` +
       `Its log stays held until that is gone; to free it at once, end the process.`
+    )
   }
 }
 

@@ -118,4 +118,3 @@ export type DispatcherEvent = typeof DispatcherEvent.Type
 
 /** The version of these events in a log. */
 export const version = 1
-

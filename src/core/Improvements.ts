@@ -2,7 +2,7 @@
  * Requests for an edit of the shared system, and the applies that take them in batches.
  */
 import { Context, type Effect, Schema } from "effect"
-import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, StorageError } from "./Storage.ts"
+import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, StorageError } from "./StorageError.ts"
 
 // -----------------------------------------------------------------------------
 // models
@@ -53,10 +53,7 @@ export interface Batch<out Req = Schema.Json> {
 export interface Apply {
   readonly name: string
   readonly requests: ReadonlyArray<string>
-  readonly outcome:
-    | Applied
-    | { readonly _tag: "Failed"; readonly reason: string }
-    | { readonly _tag: "Begun" }
+  readonly outcome: Applied | { readonly _tag: "Failed"; readonly reason: string } | { readonly _tag: "Begun" }
   /** Epoch milliseconds of the last that is known of it. */
   readonly at: number
 }
@@ -68,8 +65,10 @@ export interface Apply {
 /** No request with that id is pending. */
 export class UnknownRequest extends Schema.TaggedError<UnknownRequest>()("UnknownRequest", { request: Schema.String }) {
   override get message(): string {
-    return `no request "${this.request}" is pending; Improvements.pending lists those that are. ` +
+    return (
+      `no request "${this.request}" is pending; Improvements.pending lists those that are. ` +
       `One that an apply has begun to take can no longer be cancelled.`
+    )
   }
 }
 
@@ -84,11 +83,14 @@ export type ChangeError = ReadError | LogHeld | LogFenced
 // -----------------------------------------------------------------------------
 
 /** What cases ask for, and what became of it. Answers before, during and after a run, from the log. */
-export class Improvements extends Context.Service<Improvements, {
-  /** Requests that no apply has taken, oldest first. Payloads are as encoded by the workload's schema. */
-  readonly pending: Effect.Effect<ReadonlyArray<Request>, ReadError>
-  /** All applies, oldest first. */
-  readonly applies: Effect.Effect<ReadonlyArray<Apply>, ReadError>
-  /** Withdraws a pending request: its case is woken with `skipped`. */
-  readonly cancel: (request: string) => Effect.Effect<void, UnknownRequest | ChangeError>
-}>()("shiftboss/core/Improvements") {}
+export class Improvements extends Context.Service<
+  Improvements,
+  {
+    /** Requests that no apply has taken, oldest first. Payloads are as encoded by the workload's schema. */
+    readonly pending: Effect.Effect<ReadonlyArray<Request>, ReadError>
+    /** All applies, oldest first. */
+    readonly applies: Effect.Effect<ReadonlyArray<Apply>, ReadError>
+    /** Withdraws a pending request: its case is woken with `skipped`. */
+    readonly cancel: (request: string) => Effect.Effect<void, UnknownRequest | ChangeError>
+  }
+>()("shiftboss/core/Improvements") {}

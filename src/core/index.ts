@@ -1,7 +1,6 @@
 export * as AgentLauncher from "./AgentLauncher.ts"
 export * as Case from "./Case.ts"
 export * as Dispatcher from "./Dispatcher.ts"
-export * as DispatcherError from "./DispatcherError.ts"
 export * as DispatcherEvent from "./DispatcherEvent.ts"
 export * as Failure from "./Failure.ts"
 export * as Improvements from "./Improvements.ts"

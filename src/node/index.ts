@@ -1,1 +1,1 @@
-export {}
+export * as FileStorage from "./FileStorage.ts"

@@ -2,7 +2,7 @@
  * Moves the test clock while a program runs.
  */
 import { Duration, Effect } from "effect"
-import { TestClock } from "effect/testing"
+import * as TestClock from "effect/testing/TestClock"
 
 /** More turns of the scheduler than any chain of fibers that wake each other takes. */
 const turns = 200
@@ -14,7 +14,7 @@ export const settle: Effect.Effect<void> = Effect.asVoid(Effect.repeat(Effect.yi
  * Moves the clock by `duration` in steps of `by` (default: in one), and lets everything settle before each step and
  * after the last.
  */
-export const advance = Effect.fnUntraced(function*(duration: Duration.Input, by: Duration.Input = duration) {
+export const advance = Effect.fnUntraced(function* (duration: Duration.Input, by: Duration.Input = duration) {
   const step = Duration.toMillis(by)
   yield* settle
   for (let left = Duration.toMillis(duration); left > 0; left -= step) {

@@ -1,2 +1,4 @@
 export * as Advance from "./Advance.ts"
+export * as FaultyStorage from "./FaultyStorage.ts"
 export * as ScriptedWorkflows from "./ScriptedWorkflows.ts"
+export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"

@@ -12,12 +12,16 @@ import { applyName, type Applying } from "./state.ts"
 type Improve = NonNullable<Run["workload"]["improve"]>
 
 /** Begins an apply in a fiber of its own: nothing is claimed until it has ended. */
-export const beginApply = Effect.fnUntraced(function*(run: Run, improve: Improve) {
+export const beginApply = Effect.fnUntraced(function* (run: Run, improve: Improve) {
   run.live.applying = true
   const again = run.state.applying !== undefined
-  run.applying = { apply: run.state.applying?.apply ?? applyName(run.state.applies + 1), state: "waiting", fiber: undefined }
+  run.applying = {
+    apply: run.state.applying?.apply ?? applyName(run.state.applies + 1),
+    state: "waiting",
+    fiber: undefined
+  }
   run.changed()
-  const fiber = yield* Effect.forkDetach(run.gate.write(apply(run, improve, again)), { startImmediately: true })
+  const fiber = yield* Effect.forkDetach(run.gate.write(apply(run, improve, again)))
   run.alive.add(fiber)
   if (run.applying !== undefined) run.applying.fiber = fiber
   fiber.addObserver((exit) => {
@@ -31,7 +35,7 @@ export const beginApply = Effect.fnUntraced(function*(run: Run, improve: Improve
   })
 })
 
-const apply = Effect.fnUntraced(function*(run: Run, improve: Improve, again: boolean) {
+const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: boolean) {
   if (run.live.ending) return
   const begun = again ? run.state.applying : yield* begin(run)
   if (begun === undefined) return
@@ -62,7 +66,7 @@ const apply = Effect.fnUntraced(function*(run: Run, improve: Improve, again: boo
 })
 
 /** Journals the batch before the host sees it: everything that is pending now. */
-const begin = Effect.fnUntraced(function*(run: Run) {
+const begin = Effect.fnUntraced(function* (run: Run) {
   if (run.state.pending.size === 0) return undefined // all were cancelled while it waited
   const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
   const begun: Applying = {
@@ -76,7 +80,7 @@ const begin = Effect.fnUntraced(function*(run: Run) {
 
 const isApplied = Schema.is(Applied)
 
-const call = Effect.fnUntraced(function*(run: Run, improve: Improve, begun: Applying, again: boolean) {
+const call = Effect.fnUntraced(function* (run: Run, improve: Improve, begun: Applying, again: boolean) {
   const requests: Array<Request<unknown>> = []
   for (const id of begun.requests) {
     const request = run.state.pending.get(id)
@@ -86,6 +90,8 @@ const call = Effect.fnUntraced(function*(run: Run, improve: Improve, begun: Appl
   const applied = yield* Effect.scoped(improve.apply({ name: begun.apply, again, version: begun.version, requests }))
   if (isApplied(applied)) return applied
   return yield* Effect.die(
-    new Error(`apply ${begun.apply} answered with ${String(applied)}: return Improvements.changed(…) or Improvements.skipped(…)`)
+    new Error(
+      `apply ${begun.apply} answered with ${String(applied)}: return Improvements.changed(…) or Improvements.skipped(…)`
+    )
   )
 })

@@ -20,21 +20,31 @@ const open = (storage: Storage["Service"], log: string) =>
 
 /** Held only for the moment of a write, so a second writer tries again. */
 const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.retry(effect, { while: (error) => error._tag === "LogHeld", times: 20, schedule: Schedule.spaced("50 millis") })
+  Effect.retry(effect, {
+    while: (error) => error._tag === "LogHeld",
+    times: 20,
+    schedule: Schedule.spaced("50 millis")
+  })
 
 /** Writes the request. A run of another process sees it within a second; one that starts later does not obey it. */
 export const requestStop = (storage: Storage["Service"], log: string): Effect.Effect<void, ChangeError> =>
-  patiently(Effect.scoped(Effect.gen(function*() {
-    const control = yield* open(storage, log)
-    yield* control.append([{ _tag: "StopRequested", at: yield* Clock.currentTimeMillis }])
-  })))
+  patiently(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const control = yield* open(storage, log)
+        yield* control.append([{ _tag: "StopRequested", at: yield* Clock.currentTimeMillis }])
+      })
+    )
+  )
 
 /** Requests of before the start are not meant for this run. */
 export const clearRequests = (storage: Storage["Service"], log: string): Effect.Effect<void, ChangeError> =>
-  patiently(Effect.gen(function*() {
-    if (!(yield* isRequested(storage, log))) return
-    yield* Effect.scoped(Effect.flatMap(open(storage, log), (control) => control.replace([])))
-  }))
+  patiently(
+    Effect.gen(function* () {
+      if (!(yield* isRequested(storage, log))) return
+      yield* Effect.scoped(Effect.flatMap(open(storage, log), (control) => control.replace([])))
+    })
+  )
 
 const isRequested = (storage: Storage["Service"], log: string) =>
   Effect.map(Stream.runHead(storage.read(nameOf(log))), (first) => first._tag === "Some")
@@ -42,6 +52,9 @@ const isRequested = (storage: Storage["Service"], log: string) =>
 /** Succeeds when a stop was requested. A storage that does not answer now may answer a second later. */
 export const requested = (storage: Storage["Service"], log: string): Effect.Effect<void> =>
   Effect.repeat(
-    Effect.delay(Effect.orElseSucceed(isRequested(storage, log), () => false), "1 second"),
+    Effect.delay(
+      Effect.orElseSucceed(isRequested(storage, log), () => false),
+      "1 second"
+    ),
     { until: (found) => found }
   )

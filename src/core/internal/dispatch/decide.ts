@@ -99,9 +99,7 @@ export type Action =
 type Standing = { readonly lane: Lane } | Exclude<Explanation, { readonly _tag: "Running" }>
 
 const waits = (for_: WaitingFor, because: string, until?: number): Standing =>
-  until === undefined
-    ? { _tag: "Waiting", for: for_, because }
-    : { _tag: "Waiting", for: for_, because, until }
+  until === undefined ? { _tag: "Waiting", for: for_, because } : { _tag: "Waiting", for: for_, because, until }
 
 /** Whether the case could be claimed, leaving aside seats and applies; else why not. */
 const standing = (record: CaseRecord | undefined, state: State, live: Live, id: string, now: number): Standing => {
@@ -247,6 +245,10 @@ export const explain = (state: State, live: Live | undefined, id: string, now: n
   return { _tag: "Waiting", for: "seat", because: "cases before it take the seats" }
 }
 
-const noRun: Explanation = { _tag: "Waiting", for: "run", because: "no run is under way here; the next start takes it up" }
+const noRun: Explanation = {
+  _tag: "Waiting",
+  for: "run",
+  because: "no run is under way here; the next start takes it up"
+}
 
 const idleLive: Live = makeLive(0, undefined)

@@ -33,7 +33,7 @@ export interface Place {
 /** Runs the workload. What outlives its bounds keeps the log, so that nothing runs twice. */
 export const execute = (place: Place, session: Session, workload: ClosedWorkload, options: Checked) =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const scope = Scope.makeUnsafe()
       const stopSignal = yield* StopSignal
       const opening = yield* Effect.forkDetach(
@@ -46,9 +46,7 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
         { startImmediately: true }
       )
       const asked = Effect.raceFirst(Deferred.await(session.stopAsked), stopSignal)
-      const opened = yield* Effect.exit(
-        restore(Effect.raceFirst(Fiber.join(opening), Effect.as(asked, undefined)))
-      )
+      const opened = yield* Effect.exit(restore(Effect.raceFirst(Fiber.join(opening), Effect.as(asked, undefined))))
       if (Exit.isFailure(opened) || opened.value === undefined) {
         // Opening a log may hang: it is given up, and what it gets after all is released.
         yield* Effect.forkDetach(Effect.andThen(Fiber.interrupt(opening), Scope.close(scope, Exit.void)))
@@ -56,13 +54,16 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
       }
       const run = makeRun(place.board, workload, options, opened.value)
       session.run = run
-      const watchers = yield* Effect.forEach([
-        enforceBounds(run),
-        Effect.andThen(
-          place.storage.shared ? Effect.raceFirst(asked, requested(place.storage, place.log)) : asked,
-          Effect.sync(() => beginEnding(run, { _tag: "Stopped" }))
-        )
-      ], (watcher) => Effect.forkDetach(Effect.interruptible(watcher), { startImmediately: true }))
+      const watchers = yield* Effect.forEach(
+        [
+          enforceBounds(run),
+          Effect.andThen(
+            place.storage.shared ? Effect.raceFirst(asked, requested(place.storage, place.log)) : asked,
+            Effect.sync(() => beginEnding(run, { _tag: "Stopped" }))
+          )
+        ],
+        (watcher) => Effect.forkDetach(Effect.interruptible(watcher), { startImmediately: true })
+      )
       const worked = yield* Effect.exit(restore(work(run)))
       if (Exit.isFailure(worked)) yield* abandon(run)
       for (const watcher of watchers) watcher.interruptUnsafe()
@@ -106,10 +107,8 @@ const makeRun = (
     look: Latch.makeUnsafe(false),
     changed: () => void PubSub.publishUnsafe(board.pulses, "changed"),
     journal: journal.make(log, state, {
-      counted: (event, cursor) => {
-        note(state, live, event)
-        PubSub.publishUnsafe(board.entries, { _tag: "Entry", cursor, event })
-      },
+      counted: (event) => note(state, live, event),
+      publish: (entries) => PubSub.publishAll(board.entries, entries),
       broken: (error) => beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
     })
   }
@@ -117,7 +116,7 @@ const makeRun = (
 }
 
 /** Begins the run, works until nothing can happen any more, and says so in the log. */
-const work = Effect.fnUntraced(function*(run: Run) {
+const work = Effect.fnUntraced(function* (run: Run) {
   const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
   const { phases } = run.state
   yield* written(run, {
@@ -145,13 +144,13 @@ const endOf = ({ ending }: Run): RunEnd | undefined => {
 }
 
 /** Waits for the event to be written, but not beyond the bounds of a stop: the storage may not answer at all. */
-const written = Effect.fnUntraced(function*(run: Run, event: DispatcherEvent) {
+const written = Effect.fnUntraced(function* (run: Run, event: DispatcherEvent) {
   const writing = yield* Effect.forkDetach(Effect.ignore(run.journal.commit([event])), { startImmediately: true })
   if (writing.pollUnsafe() !== undefined) return
   yield* Effect.raceFirst(Fiber.await(writing), Deferred.await(run.overdue))
 })
 
-const loop = Effect.fnUntraced(function*(run: Run) {
+const loop = Effect.fnUntraced(function* (run: Run) {
   while (!Deferred.isDoneUnsafe(run.overdue)) {
     run.look.closeUnsafe()
     const now = yield* Clock.currentTimeMillis
@@ -183,7 +182,7 @@ const lookWithin = (run: Run, time: Duration.Duration): Effect.Effect<boolean> =
   Effect.raceFirst(Effect.as(run.look.await, true), Effect.as(Effect.sleep(time), false))
 
 /** Once the run comes to its end: steps get `stopWithin`, what is interrupted `grace`, and the storage as much again. */
-const enforceBounds = Effect.fnUntraced(function*(run: Run) {
+const enforceBounds = Effect.fnUntraced(function* (run: Run) {
   const ending = yield* Deferred.await(run.endingBegan)
   const hopeless = ending._tag === "Broken" && (ending.end === undefined || ending.end._tag === "SystemDown")
   if (!hopeless) yield* Effect.sleep(run.options.stopWithin)
@@ -194,10 +193,10 @@ const enforceBounds = Effect.fnUntraced(function*(run: Run) {
 })
 
 /** The run's own fiber was interrupted: everything is, and gets `grace` to unwind. */
-const abandon = Effect.fnUntraced(function*(run: Run) {
+const abandon = Effect.fnUntraced(function* (run: Run) {
   beginEnding(run, { _tag: "Stopped" })
   interruptAll(run)
-  const unwound = Effect.gen(function*() {
+  const unwound = Effect.gen(function* () {
     while (run.live.running.size > 0 || run.live.applying || run.live.selecting) {
       run.look.closeUnsafe()
       yield* run.look.await
@@ -207,7 +206,7 @@ const abandon = Effect.fnUntraced(function*(run: Run) {
 })
 
 /** Releases the log, or says what still needs it: then it is released when that is gone. */
-const release = Effect.fnUntraced(function*(run: Run, scope: Scope.Closeable) {
+const release = Effect.fnUntraced(function* (run: Run, scope: Scope.Closeable) {
   const close = Scope.close(scope, Exit.void)
   const storage = run.journal.writing()
   if (run.alive.size === 0 && !storage) {
@@ -218,11 +217,13 @@ const release = Effect.fnUntraced(function*(run: Run, scope: Scope.Closeable) {
   }
   const cases = [...new Set([...run.live.unwinding, ...run.live.running.keys()])]
   const apply = run.applying?.apply ?? null
-  yield* Effect.forkDetach(Effect.gen(function*() {
-    for (const fiber of run.alive) yield* Fiber.await(fiber)
-    yield* run.journal.idle
-    yield* close
-  }))
+  yield* Effect.forkDetach(
+    Effect.gen(function* () {
+      for (const fiber of run.alive) yield* Fiber.await(fiber)
+      yield* run.journal.idle
+      yield* close
+    })
+  )
   return new StopTimedOut({ cases, apply, storage })
 })
 

@@ -25,7 +25,7 @@ const make = <S extends Schema.Constraint>(schema: S): JsonCodec<Services<S>> =>
 /** As text would keep it, and shared with nobody: a host that changes what it got does not change what is known. */
 const copy = (json: Json): Json => {
   if (typeof json === "number") return json + 0 // -0 is 0 in JSON
-  return typeof json === "object" && json !== null ? JSON.parse(JSON.stringify(json)) as Json : json
+  return typeof json === "object" && json !== null ? (JSON.parse(JSON.stringify(json)) as Json) : json
 }
 
 const codecs = new WeakMap<Schema.Constraint, JsonCodec>()

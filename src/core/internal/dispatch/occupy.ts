@@ -17,7 +17,7 @@ import { requestId } from "./state.ts"
 const maxReason = 4_000
 
 /** Gives the case a seat and runs it there. Ends when the seat is free again; never fails. */
-export const occupy = Effect.fnUntraced(function*(run: Run, case_: Case) {
+export const occupy = Effect.fnUntraced(function* (run: Run, case_: Case) {
   const number = run.live.freeSeats.pop()
   if (number === undefined) return yield* Effect.die("a case was claimed with no seat free")
   const occupant: Occupant = {
@@ -34,12 +34,12 @@ export const occupy = Effect.fnUntraced(function*(run: Run, case_: Case) {
   yield* Effect.forkDetach(Effect.uninterruptible(onSeat(run, case_, occupant)), { startImmediately: true })
 })
 
-const onSeat = Effect.fnUntraced(function*(run: Run, case_: Case, occupant: Occupant) {
+const onSeat = Effect.fnUntraced(function* (run: Run, case_: Case, occupant: Occupant) {
   const beginning = begun(run, case_, occupant.since)
   const begin = beginning.length === 0 ? Effect.void : run.journal.commit(beginning)
   const exit = yield* Effect.matchEffect(begin, {
     onFailure: () => Effect.succeed(undefined),
-    onSuccess: () => train(run, case_, occupant)
+    onSuccess: () => (occupant.withdrawal === undefined ? train(run, case_, occupant) : Effect.succeed(undefined))
   })
   const events = yield* settled(run, occupant, exit)
   const leave = () => {
@@ -65,7 +65,7 @@ const begun = (run: Run, case_: Case, at: number): ReadonlyArray<DispatcherEvent
  * Runs `train` in a fiber of its own until it ends or the seat is taken back. Then its fiber is interrupted from
  * outside, whatever it catches, and only one that ignores even that outlives its seat: it is remembered as unwinding.
  */
-const train = Effect.fnUntraced(function*(run: Run, case_: Case, occupant: Occupant) {
+const train = Effect.fnUntraced(function* (run: Run, case_: Case, occupant: Occupant) {
   const work = Effect.withSpan(
     Effect.scoped(Effect.suspend(() => run.workload.train(case_, seat.make(run, occupant)))),
     "shiftboss.case",
@@ -99,7 +99,7 @@ const unwinding = (run: Run, occupant: Occupant, fiber: Fiber.Fiber<unknown, unk
 type TrainExit = Exit.Exit<CaseResult<Json | void>, unknown>
 
 /** What is journaled of how the case left its seat. */
-const settled = Effect.fnUntraced(function*(run: Run, occupant: Occupant, exit: TrainExit | undefined) {
+const settled = Effect.fnUntraced(function* (run: Run, occupant: Occupant, exit: TrainExit | undefined) {
   const of = { at: yield* Clock.currentTimeMillis, case: occupant.case, rev: occupant.rev }
   const { withdrawal } = occupant
   if (withdrawal !== undefined) return yield* withdrawn(run, occupant, of)

@@ -18,12 +18,12 @@ const count = (option: string, value: number, least: number, most: number) =>
   (Number.isInteger(value) && value >= least && value <= most) || (value === Infinity && most === Infinity)
     ? Effect.succeed(value)
     : Effect.fail(
-      new InvalidOption({
-        option,
-        value,
-        allowed: `a whole number from ${least} to ${most === Infinity ? "Infinity" : most}`
-      })
-    )
+        new InvalidOption({
+          option,
+          value,
+          allowed: `a whole number from ${least} to ${most === Infinity ? "Infinity" : most}`
+        })
+      )
 
 const duration = (option: string, value: Duration.Input) => {
   const allowed = `a duration of at most a day, as "15 seconds" or a number of milliseconds`

@@ -19,10 +19,12 @@ export interface ClosedWorkload {
   readonly cases: Effect.Effect<ReadonlyArray<Case>, unknown>
   readonly train: (case_: Case, seat: Seat<unknown>) => Effect.Effect<CaseResult<Json | void>, unknown>
   readonly version: Effect.Effect<string, unknown> | undefined
-  readonly improve: {
-    readonly request: JsonCodec<never>
-    readonly apply: (batch: Batch<unknown>) => Effect.Effect<Applied, unknown>
-  } | undefined
+  readonly improve:
+    | {
+        readonly request: JsonCodec<never>
+        readonly apply: (batch: Batch<unknown>) => Effect.Effect<Applied, unknown>
+      }
+    | undefined
 }
 
 /** Why a seat is taken back. The first reason stays. */
@@ -60,7 +62,9 @@ export interface Run {
   readonly occupants: Map<string, Occupant>
   /** Fibers of the host's functions that are alive and may still write: the log is not released before they are gone. */
   readonly alive: Set<Fiber.Fiber<unknown, unknown>>
-  applying: { readonly apply: string; state: "waiting" | "running"; fiber: Fiber.Fiber<unknown, unknown> | undefined } | undefined
+  applying:
+    | { readonly apply: string; state: "waiting" | "running"; fiber: Fiber.Fiber<unknown, unknown> | undefined }
+    | undefined
   selecting: Fiber.Fiber<unknown, unknown> | undefined
   /** Names of the applies of this run. */
   readonly applies: Array<string>

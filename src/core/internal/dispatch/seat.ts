@@ -33,11 +33,25 @@ const operations = (occupant: Occupant) => {
         return misuse(occupant, `the name "${name}" is used twice`, "in a loop, number the names")
       }
       used.add(name)
-      return one.withPermit(Effect.suspend(() => occupant.withdrawal === undefined ? body : away))
+      return one.withPermit(Effect.suspend(() => (occupant.withdrawal === undefined ? body : away)))
     })
 }
 
-type StepArguments = readonly [StepOptions & { readonly result?: Schema.Constraint }, Effect.Effect<unknown, unknown, unknown>]
+type StepArguments = readonly [
+  StepOptions & { readonly result?: Schema.Constraint },
+  Effect.Effect<unknown, unknown, unknown>
+]
+
+const encodeRequest = (run: Run, occupant: Occupant, name: string, request: unknown) =>
+  run.workload.improve === undefined
+    ? misuse(occupant, `the park "${name}" can never be answered`, "give the workload `improve`")
+    : Effect.catchCause(run.workload.improve.request.encode(request), (cause) =>
+        misuse(
+          occupant,
+          `the request of the park "${name}" does not fit its schema: ${said(cause)}`,
+          "send one that does"
+        )
+      )
 
 export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
   const { state } = run
@@ -52,36 +66,44 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
   const step = (name: string, ...rest: readonly [Effect.Effect<unknown, unknown, unknown>] | StepArguments) => {
     const [options, effect]: StepArguments = rest.length === 1 ? [{}, rest[0]] : rest
     const codec = options.result === undefined ? json : codecOf(options.result)
-    return guarded("step", name, Effect.suspend(() => {
-      const steps = record()?.steps
-      if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
-      return Effect.withSpan(live(run, occupant, name, codec, options, effect), "shiftboss.step", {
-        attributes: { case: occupant.case, step: name },
-        captureStackTrace: false
+    return guarded(
+      "step",
+      name,
+      Effect.suspend(() => {
+        const steps = record()?.steps
+        if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
+        return Effect.withSpan(live(run, occupant, name, codec, options, effect), "shiftboss.step", {
+          attributes: { case: occupant.case, step: name },
+          captureStackTrace: false
+        })
       })
-    }))
+    )
   }
 
   const park = (name: string, request: unknown) =>
-    guarded("park", name, Effect.gen(function*() {
-      const applied = record()?.wakes?.get(name)
-      if (applied !== undefined) return applied
-      if (run.workload.improve === undefined) {
-        return yield* misuse(occupant, `the park "${name}" can never be answered`, "give the workload `improve`")
-      }
-      const payload = yield* Effect.catchCause(run.workload.improve.request.encode(request), (cause) =>
-        misuse(occupant, `the request of the park "${name}" does not fit its schema: ${said(cause)}`, "send one that does"))
-      return yield* takeBack({ _tag: "Parked", name, payload })
-    }))
+    guarded(
+      "park",
+      name,
+      Effect.gen(function* () {
+        const applied = record()?.wakes?.get(name)
+        if (applied !== undefined) return applied
+        const payload = yield* encodeRequest(run, occupant, name, request)
+        return yield* takeBack({ _tag: "Parked", name, payload })
+      })
+    )
 
   const hold = (name: string, until: number) =>
-    guarded("hold", name, Effect.gen(function*() {
-      if (!Number.isFinite(until)) {
-        return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
-      }
-      const end = record()?.holds?.get(name) ?? until
-      if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack({ _tag: "Held", name, until: end })
-    }))
+    guarded(
+      "hold",
+      name,
+      Effect.gen(function* () {
+        if (!Number.isFinite(until)) {
+          return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
+        }
+        const end = record()?.holds?.get(name) ?? until
+        if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack({ _tag: "Held", name, until: end })
+      })
+    )
 
   return {
     info: {
@@ -106,21 +128,23 @@ const decodeResult = (occupant: Occupant, name: string, codec: JsonCodec, result
   result === undefined
     ? Effect.void
     : Effect.catchCause(codec.decode(result), (cause) =>
-      misuse(
-        occupant,
-        `the journaled result of the step "${name}" does not fit its schema: ${said(cause)}`,
-        "accept what was journaled, or use another name for the step"
-      ))
+        misuse(
+          occupant,
+          `the journaled result of the step "${name}" does not fit its schema: ${said(cause)}`,
+          "accept what was journaled, or use another name for the step"
+        )
+      )
 
 const encodeResult = (occupant: Occupant, name: string, codec: JsonCodec, value: unknown) =>
   value === undefined
     ? Effect.succeed(undefined)
     : Effect.catchCause(codec.encode(value), (cause) =>
-      misuse(
-        occupant,
-        `the result of the step "${name}" ${codec === json ? "is not JSON" : "does not fit its schema"}: ${said(cause)}`,
-        codec === json ? "return JSON, or give the step a schema as `result`" : "return what the schema accepts"
-      ))
+        misuse(
+          occupant,
+          `the result of the step "${name}" ${codec === json ? "is not JSON" : "does not fit its schema"}: ${said(cause)}`,
+          codec === json ? "return JSON, or give the step a schema as `result`" : "return what the schema accepts"
+        )
+      )
 
 /** Runs a step. Its result is durable before anything else of the case happens. */
 const live = (
@@ -137,15 +161,18 @@ const live = (
     return away
   })
   const entered = Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       if (run.live.ending) return yield* leave
       occupant.step = name
       occupant.since = yield* Clock.currentTimeMillis
       run.changed()
-      const value = yield* Effect.ensuring(restore(body), Effect.sync(() => {
-        occupant.step = null
-        run.changed()
-      }))
+      const value = yield* Effect.ensuring(
+        restore(body),
+        Effect.sync(() => {
+          occupant.step = null
+          run.changed()
+        })
+      )
       const result = yield* encodeResult(occupant, name, codec, value)
       const at = yield* Clock.currentTimeMillis
       const event: DispatcherEvent = {
@@ -157,9 +184,12 @@ const live = (
         ...(result === undefined ? {} : { result })
       }
       // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
-      yield* Effect.catch(run.journal.commit([event], () => {
-        run.row = []
-      }), () => leave)
+      yield* Effect.catch(
+        run.journal.commit([event], () => {
+          run.row = []
+        }),
+        () => leave
+      )
       yield* stepsEnded
       if (run.live.ending) return yield* leave
       return yield* decodeResult(occupant, name, codec, result)

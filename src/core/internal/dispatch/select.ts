@@ -10,11 +10,11 @@ import { beginEnding, breakWith, type Run } from "./run.ts"
 import type { State } from "./state.ts"
 
 /** Reads the selection in a fiber of its own: a host's database may take its time, and a stop does not wait for it. */
-export const beginSelect = Effect.fnUntraced(function*(run: Run) {
+export const beginSelect = Effect.fnUntraced(function* (run: Run) {
   run.live.selecting = true
   // What happens while it is read makes it worth reading again; nothing else does.
   run.live.surveyed = true
-  const fiber = yield* Effect.forkDetach(Effect.scoped(read(run)), { startImmediately: true })
+  const fiber = yield* Effect.forkDetach(Effect.scoped(read(run)))
   run.selecting = fiber
   run.alive.add(fiber)
   fiber.addObserver((exit) => {
@@ -31,7 +31,7 @@ export const beginSelect = Effect.fnUntraced(function*(run: Run) {
   })
 })
 
-const read = Effect.fnUntraced(function*(run: Run) {
+const read = Effect.fnUntraced(function* (run: Run) {
   const cases = yield* run.workload.cases
   if (isSame(run.live.selection, cases)) return
   const checked = check(run.state, cases)
@@ -97,7 +97,8 @@ const check = (state: State, cases: ReadonlyArray<Case>) => {
     if (wrong !== undefined) return wrong
     byId.set(case_.id, case_)
     const known = state.cases.get(case_.id)
-    if (known === undefined || known.phase === "open" || (known.phase === "failed" && known.failedIn < state.start)) fresh++
+    if (known === undefined || known.phase === "open" || (known.phase === "failed" && known.failedIn < state.start))
+      fresh++
     else if (known.rev < revOf(case_)) fresh++
     if (known !== undefined && known.rev < revOf(case_)) revised.push(case_)
   }

@@ -17,7 +17,8 @@ import type {
 import { CaseNotChanged, UnknownCase } from "../../DispatcherError.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { type Apply, type ChangeError, type Improvements, type ReadError, UnknownRequest } from "../../Improvements.ts"
-import { type Json, LogHeld, Storage } from "../../Storage.ts"
+import { type Json, Storage } from "../../Storage.ts"
+import { LogHeld } from "../../StorageError.ts"
 import { requestStop } from "./control.ts"
 import * as decide from "./decide.ts"
 import { execute, type Place } from "./execute.ts"
@@ -34,7 +35,7 @@ interface Home extends Place {
   current: Session | undefined
 }
 
-export const make = Effect.fnUntraced(function*(log: string) {
+export const make = Effect.fnUntraced(function* (log: string) {
   const home: Home = { storage: yield* Storage, log, board: yield* makeBoard, current: undefined }
   const dispatcher: Dispatcher["Service"] = {
     run: makeRun(home),
@@ -79,14 +80,17 @@ const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
           home.current = session
           return Effect.ensuring(
             execute(home, session, close(workload), checked),
-            Effect.sync(() => {
+            Effect.suspend(() => {
               home.current = undefined
-              PubSub.publishUnsafe(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 })
-              PubSub.publishUnsafe(home.board.pulses, "ended")
-              Deferred.doneUnsafe(session.ended, Effect.void)
+              return Effect.all([
+                PubSub.publish(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 }),
+                PubSub.publish(home.board.pulses, "ended"),
+                Deferred.succeed(session.ended, undefined)
+              ])
             })
           )
-        })) as Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
+        })
+      ) as Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
   )
 
 /**
@@ -96,7 +100,7 @@ const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
 const close = <C extends Case, A extends Json | void, Req, EC, RC, RT, RA>(
   workload: Workload<C, A, Req, EC, RC, RT, RA>
 ): ClosedWorkload => ({
-  ...workload as unknown as ClosedWorkload,
+  ...(workload as unknown as ClosedWorkload),
   version: workload.version as ClosedWorkload["version"],
   improve: workload.improve && {
     request: codecOf(workload.improve.request),
@@ -125,7 +129,7 @@ const stateOf = (home: Home) =>
 
 const snapshot = (home: Home) => Effect.map(stateOf(home), (state) => snapshotOf(state, home.current?.run))
 
-const explain = Effect.fnUntraced(function*(home: Home, id: string) {
+const explain = Effect.fnUntraced(function* (home: Home, id: string) {
   const state = yield* stateOf(home)
   const run = home.current?.run
   const found = decide.explain(state, run?.live, id, yield* Clock.currentTimeMillis)
@@ -135,21 +139,28 @@ const explain = Effect.fnUntraced(function*(home: Home, id: string) {
 })
 
 const history = (home: Home, after = 0): Stream.Stream<Entry, ReadError> =>
-  Stream.mapAccum(read(home.storage, home.log), () => 0, (before, event) => {
-    const cursor = before + 1
-    return [cursor, cursor > after ? [{ _tag: "Entry" as const, cursor, event }] : []] as const
-  })
+  Stream.mapAccum(
+    read(home.storage, home.log),
+    () => 0,
+    (before, event) => {
+      const cursor = before + 1
+      return [cursor, cursor > after ? [{ _tag: "Entry" as const, cursor, event }] : []] as const
+    }
+  )
 
 /** Subscribes before it reads the log, so that nothing falls between the two; what comes twice is left out. */
 const events = (home: Home, after: number | undefined): Stream.Stream<Entry | Gap, ReadError> =>
-  Stream.unwrap(Effect.gen(function*() {
-    const live = Stream.fromSubscription(yield* PubSub.subscribe(home.board.entries))
-    const past = after === undefined ? Stream.empty : history(home, after)
-    const last = after ?? home.current?.run?.state.cursor
-    return Stream.concat(past, Stream.takeUntil(live, (entry) => entry._tag === "Ended")).pipe(
-      Stream.mapAccum(() => last, withGaps)
-    )
-  }))
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const live = Stream.fromSubscription(yield* PubSub.subscribe(home.board.entries))
+      const past = after === undefined ? Stream.empty : history(home, after)
+      const last = after ?? home.current?.run?.state.cursor
+      return Stream.concat(
+        past,
+        Stream.takeUntil(live, (entry) => entry._tag === "Ended")
+      ).pipe(Stream.mapAccum(() => last, withGaps))
+    })
+  )
 
 type Sequence = readonly [last: number | undefined, out: ReadonlyArray<Entry | Gap>]
 
@@ -163,38 +174,59 @@ const withGaps = (last: number | undefined, entry: Entry | Ended): Sequence => {
 
 /** A pulse only says that something changed: the snapshot is made when the subscriber asks for the next. */
 const changes = (home: Home): Stream.Stream<Snapshot> =>
-  Stream.unwrap(Effect.gen(function*() {
-    const pulses = Stream.fromSubscription(yield* PubSub.subscribe(home.board.pulses))
-    let last = home.current?.run
-    const seen = Stream.mapEffect(pulses, (pulse) =>
-      Effect.sync(() => {
-        last = home.current?.run ?? last
-        return { pulse, snapshot: last && snapshotOf(last.state, pulse === "ended" ? undefined : last) }
-      }))
-    return Stream.concat(
-      last === undefined ? Stream.empty : Stream.succeed(snapshotOf(last.state, last)),
-      seen.pipe(
-        Stream.takeUntil(({ pulse }) => pulse === "ended"),
-        Stream.mapAccum(() => undefined, (state, { snapshot }) => [state, snapshot === undefined ? [] : [snapshot]] as const)
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const pulses = Stream.fromSubscription(yield* PubSub.subscribe(home.board.pulses))
+      let last = home.current?.run
+      const seen = Stream.mapEffect(pulses, (pulse) =>
+        Effect.sync(() => {
+          last = home.current?.run ?? last
+          return { pulse, snapshot: last && snapshotOf(last.state, pulse === "ended" ? undefined : last) }
+        })
       )
-    )
-  }))
+      return Stream.concat(
+        last === undefined ? Stream.empty : Stream.succeed(snapshotOf(last.state, last)),
+        seen.pipe(
+          Stream.takeUntil(({ pulse }) => pulse === "ended"),
+          Stream.mapAccum(
+            () => undefined,
+            (state, { snapshot }) => [state, snapshot === undefined ? [] : [snapshot]] as const
+          )
+        )
+      )
+    })
+  )
 
 const applies = (home: Home) =>
   Effect.map(
-    Stream.runFold(read(home.storage, home.log), () => new Map<string, Apply>(), (all, event) => {
-      switch (event._tag) {
-        case "ApplyStarted":
-          return all.set(event.apply, { name: event.apply, requests: event.requests, outcome: { _tag: "Begun" }, at: event.at })
-        case "ApplyEnded":
-        case "ApplyFailed": {
-          const outcome = event._tag === "ApplyEnded" ? event.applied : { _tag: "Failed" as const, reason: event.reason }
-          return all.set(event.apply, { name: event.apply, requests: all.get(event.apply)?.requests ?? [], outcome, at: event.at })
+    Stream.runFold(
+      read(home.storage, home.log),
+      () => new Map<string, Apply>(),
+      (all, event) => {
+        switch (event._tag) {
+          case "ApplyStarted":
+            return all.set(event.apply, {
+              name: event.apply,
+              requests: event.requests,
+              outcome: { _tag: "Begun" },
+              at: event.at
+            })
+          case "ApplyEnded":
+          case "ApplyFailed": {
+            const outcome =
+              event._tag === "ApplyEnded" ? event.applied : { _tag: "Failed" as const, reason: event.reason }
+            return all.set(event.apply, {
+              name: event.apply,
+              requests: all.get(event.apply)?.requests ?? [],
+              outcome,
+              at: event.at
+            })
+          }
+          default:
+            return all
         }
-        default:
-          return all
       }
-    }),
+    ),
     (all) => [...all.values()]
   )
 
@@ -211,35 +243,44 @@ const change = <E>(home: Home, make: Change<E>): Effect.Effect<void, E | ChangeE
     const run = home.current?.run
     if (run !== undefined) {
       return Effect.flatMap(make(run.state, run, at), (event) =>
-        Effect.tap(run.journal.commit([event]), () => Effect.sync(() => run.look.openUnsafe())))
+        Effect.tap(run.journal.commit([event]), () => Effect.sync(() => run.look.openUnsafe()))
+      )
     }
-    return Effect.scoped(Effect.gen(function*() {
-      const { log, state } = yield* openWithState(home.storage, home.log)
-      yield* log.append([yield* make(state, undefined, at)])
-    }))
+    return Effect.scoped(
+      Effect.gen(function* () {
+        const { log, state } = yield* openWithState(home.storage, home.log)
+        yield* log.append([yield* make(state, undefined, at)])
+      })
+    )
   })
 
-const retried = (id: string): Change<UnknownCase | CaseNotChanged> => (state, _run, at) => {
-  const record = state.cases.get(id)
-  if (record === undefined) return Effect.fail(new UnknownCase({ case: id }))
-  return record.phase === "difficult"
-    ? Effect.succeed({ _tag: "CaseRetried", at, case: id, rev: record.rev })
-    : Effect.fail(new CaseNotChanged({ case: id, change: "retry", state: record.phase }))
-}
-
-const forgotten = (id: string): Change<UnknownCase | CaseNotChanged> => (state, run, at) => {
-  const record = state.cases.get(id)
-  if (run?.live.running.has(id) === true || run?.live.unwinding.has(id) === true) {
-    return Effect.fail(new CaseNotChanged({ case: id, change: "forget", state: "on a seat" }))
+const retried =
+  (id: string): Change<UnknownCase | CaseNotChanged> =>
+  (state, _run, at) => {
+    const record = state.cases.get(id)
+    if (record === undefined) return Effect.fail(new UnknownCase({ case: id }))
+    return record.phase === "difficult"
+      ? Effect.succeed({ _tag: "CaseRetried", at, case: id, rev: record.rev })
+      : Effect.fail(new CaseNotChanged({ case: id, change: "retry", state: record.phase }))
   }
-  return record === undefined
-    ? Effect.fail(new UnknownCase({ case: id }))
-    : Effect.succeed({ _tag: "CaseForgotten", at, case: id, rev: record.rev })
-}
 
-const cancelled = (id: string): Change<UnknownRequest> => (state, _run, at) => {
-  const request = state.pending.get(id)
-  return request === undefined || isBeingTaken(state, id)
-    ? Effect.fail(new UnknownRequest({ request: id }))
-    : Effect.succeed({ _tag: "RequestCancelled", at, case: request.case, rev: request.rev, request: id })
-}
+const forgotten =
+  (id: string): Change<UnknownCase | CaseNotChanged> =>
+  (state, run, at) => {
+    const record = state.cases.get(id)
+    if (run?.live.running.has(id) === true || run?.live.unwinding.has(id) === true) {
+      return Effect.fail(new CaseNotChanged({ case: id, change: "forget", state: "on a seat" }))
+    }
+    return record === undefined
+      ? Effect.fail(new UnknownCase({ case: id }))
+      : Effect.succeed({ _tag: "CaseForgotten", at, case: id, rev: record.rev })
+  }
+
+const cancelled =
+  (id: string): Change<UnknownRequest> =>
+  (state, _run, at) => {
+    const request = state.pending.get(id)
+    return request === undefined || isBeingTaken(state, id)
+      ? Effect.fail(new UnknownRequest({ request: id }))
+      : Effect.succeed({ _tag: "RequestCancelled", at, case: request.case, rev: request.rev, request: id })
+  }

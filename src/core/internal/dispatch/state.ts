@@ -114,7 +114,7 @@ const fresh = (rev: number, round: number): CaseRecord => ({
 })
 
 /** The record of the case, made when there is none. A log always names a case's revs in order. */
-export const recordOf = (state: State, id: string, rev: number): CaseRecord => {
+const recordOf = (state: State, id: string, rev: number): CaseRecord => {
   const known = state.cases.get(id)
   if (known !== undefined && known.rev >= rev) return known
   const record = fresh(rev, 1)

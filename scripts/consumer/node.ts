@@ -1,0 +1,3 @@
+import * as ShiftbossNode from "shiftboss/node"
+
+export { ShiftbossNode }

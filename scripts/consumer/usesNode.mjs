@@ -1,0 +1,3 @@
+import { existsSync } from "node:fs"
+
+console.log(existsSync("."))

@@ -1,0 +1,192 @@
+import { crc32 as nodeCrc32 } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Storage } from "shiftboss"
+import { crc32 } from "../../src/core/internal/storage/checksum.ts"
+
+const inLog = <A, E>(work: (log: Storage.Log<Storage.Json>) => Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const storage = yield* Storage.Storage
+    return yield* Effect.scoped(Effect.flatMap(storage.open("log"), work))
+  }).pipe(Effect.provide(Storage.layerMemory))
+
+describe("checksum", () => {
+  it("is that of zlib over the text's UTF-8 bytes, from any character on", () => {
+    for (const text of [
+      "",
+      "a",
+      "abc",
+      "123456789",
+      "é",
+      "aé€😀z",
+      "x".repeat(1000) + "é" + "y".repeat(1001),
+      "\u0000\u007f\u0080\u07ff\u0800\uffff"
+    ]) {
+      for (const from of [0, 1, 2, 3])
+        assert.strictEqual(crc32(`{}{}`.slice(0, from) + text, from), nodeCrc32(text), text)
+    }
+    assert.strictEqual(crc32("123456789", 0), 0xcbf43926)
+    assert.strictEqual(crc32("6789", 0, crc32("12345", 0)), 0xcbf43926)
+  })
+})
+
+describe("typed", () => {
+  const At = Schema.Struct({ at: Schema.Date, note: Schema.optional(Schema.String) })
+
+  it.effect("takes and gives values of the schema, and stores them with their version", () =>
+    inLog((log) =>
+      Effect.gen(function* () {
+        const typed = Storage.typed(log, { entry: At, version: 3 })
+        const values = [{ at: new Date(0) }, { at: new Date(1e12), note: "later" }]
+        yield* typed.append(values)
+        assert.deepStrictEqual(yield* Stream.runCollect(typed.replay), values)
+        yield* typed.replace(values.slice(1))
+        assert.deepStrictEqual(yield* Stream.runCollect(log.replay), [
+          { version: 3, value: { at: "2001-09-09T01:46:40.000Z", note: "later" } }
+        ])
+      })
+    )
+  )
+
+  it.effect("upgrades what earlier versions stored, and leaves what later ones did alone", () =>
+    inLog((log) =>
+      Effect.gen(function* () {
+        yield* log.append([{ version: 1, value: "1970-01-01T00:00:00.000Z" }])
+        const upgrade = (stored: Storage.Json, version: number) => ({ at: stored, note: `from ${version}` })
+        const typed = Storage.typed(log, { entry: At, version: 2, upgrade })
+        assert.deepStrictEqual(yield* Stream.runCollect(typed.replay), [{ at: new Date(0), note: "from 1" }])
+        const older = yield* Effect.flip(Stream.runCollect(Storage.typed(log, { entry: At, version: 0 }).replay))
+        assert(older._tag === "LogTooNew")
+        assert.deepStrictEqual([older.version, older.supported], [1, 0])
+      })
+    )
+  )
+
+  it.effect("fails at an entry that does not decode, and says in which line", () =>
+    inLog((log) =>
+      Effect.gen(function* () {
+        const typed = Storage.typed(log, { entry: At, version: 1 })
+        yield* typed.append([{ at: new Date(0) }])
+        for (const bad of [{ version: 1, value: { at: 7 } }, "no version"]) {
+          yield* log.replace([...(yield* Stream.runCollect(log.replay)).slice(0, 1), bad])
+          const error = yield* Effect.flip(Stream.runCollect(typed.replay))
+          assert(error._tag === "LogCorrupt")
+          assert.strictEqual(error.line, 3)
+          assert.include(error.message, `the log "log" is damaged in line 3: its entry`)
+        }
+      })
+    )
+  )
+})
+
+describe("a log over the seam", () => {
+  it.effect("makes one flush of the appends that wait for one, and no half of any", () =>
+    Effect.gen(function* () {
+      const store = Storage.makeMemory()
+      const storage = Storage.fromEncoded(store)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const log = yield* storage.open("log")
+          const appends = Array.from({ length: 10 }, (_, number) => log.append([number]))
+          yield* Effect.all(appends, { concurrency: "unbounded", discard: true })
+        })
+      )
+      const lines = (yield* Stream.runCollect(store.lines("log"))).slice(1).map((line) => JSON.parse(line))
+      assert.deepStrictEqual(
+        lines.map(({ first, last, seq }) => [first, seq, last]),
+        Array.from({ length: 10 }, (_, index) => [1, index + 1, 10])
+      )
+    })
+  )
+
+  it.effect("finds out which content stands after a replacement whose answer was lost", () =>
+    Effect.gen(function* () {
+      for (const isDone of [true, false]) {
+        const store = Storage.makeMemory()
+        const lost = Effect.fail("the answer was lost")
+        let isBroken = true
+        const storage = Storage.fromEncoded({
+          ...store,
+          replace: (log, epoch, lines) => {
+            if (!isBroken) return store.replace(log, epoch, lines)
+            return isDone ? Effect.andThen(store.replace(log, epoch, lines), lost) : lost
+          }
+        })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const log = yield* storage.open("log")
+            yield* log.append(["a", "b", "c"])
+            assert.strictEqual((yield* Effect.flip(log.replace(["new"])))._tag, "StorageError")
+            isBroken = false
+            yield* log.append(["after"])
+            assert.deepStrictEqual(
+              yield* Stream.runCollect(log.replay),
+              isDone ? ["new", "after"] : ["a", "b", "c", "after"]
+            )
+          })
+        )
+      }
+    })
+  )
+
+  it.effect("takes a log back whose acquisition was answered with an error", () =>
+    Effect.gen(function* () {
+      const store = Storage.makeMemory()
+      let isBroken = true
+      const storage = Storage.fromEncoded({
+        ...store,
+        acquire: (log, holder, options) =>
+          isBroken
+            ? Effect.andThen(store.acquire(log, holder, options), Effect.fail("lost"))
+            : store.acquire(log, holder, options)
+      })
+      assert.strictEqual((yield* Effect.flip(Effect.scoped(storage.open("log"))))._tag, "StorageError")
+      isBroken = false
+      yield* Effect.scoped(storage.open("log"))
+    })
+  )
+
+  it.effect("makes an error of an adapter that throws, and works on", () =>
+    Effect.gen(function* () {
+      const store = Storage.makeMemory()
+      let isBroken = true
+      const storage = Storage.fromEncoded({
+        ...store,
+        append: (log, epoch, standing, lines) =>
+          isBroken ? Effect.die(new Error("thrown")) : store.append(log, epoch, standing, lines)
+      })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const log = yield* storage.open("log")
+          const error = yield* Effect.flip(log.append([1]))
+          assert.include(error.message, `could not append the log "log": thrown. `)
+          isBroken = false
+          yield* log.append([2])
+          assert.deepStrictEqual(yield* Stream.runCollect(log.replay), [2])
+        })
+      )
+    })
+  )
+
+  it.effect("fences a holder off as soon as a renewal finds its lock lost", () =>
+    Effect.gen(function* () {
+      const store = Storage.makeMemory()
+      const storage = Storage.fromEncoded({ ...store, renew: () => Effect.succeed(false) }, { lease: "3 seconds" })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const log = yield* storage.open("log")
+          yield* log.append([1])
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual((yield* Effect.flip(log.append([2])))._tag, "LogFenced")
+        })
+      )
+      assert.deepStrictEqual(yield* Stream.runCollect(storage.read("log")), [1])
+    })
+  )
+
+  it("refuses a lease that makes no sense", () => {
+    assert.throws(() => Storage.fromEncoded(Storage.makeMemory(), { lease: 0 }), /lease has to be a positive/)
+    assert.throws(() => Storage.fromEncoded(Storage.makeMemory(), { closeWithin: "-1 seconds" }), /closeWithin/)
+  })
+})
