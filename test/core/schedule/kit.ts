@@ -11,9 +11,41 @@ export interface Fault {
   readonly after: number
 }
 
+/**
+ * Logs in memory without leases: a lease is renewed by a timer, and a test that moves the clock by years would wait for
+ * every one of those.
+ */
+const makeLogs = () => {
+  const logs = new Map<string, ReadonlyArray<Storage.Json>>()
+  const held = new Set<string>()
+  const stored = (log: string) => Stream.suspend(() => Stream.fromIterable(logs.get(log) ?? []))
+  const hold = (log: string) =>
+    Effect.suspend(() => {
+      const remedy = "End it."
+      if (held.has(log)) return Effect.fail(new Storage.LogHeld({ log, host: "here", process: "1", since: 0, remedy }))
+      held.add(log)
+      return Effect.void
+    })
+  return Storage.Storage.of({
+    shared: false,
+    open: (log) =>
+      Effect.acquireRelease(hold(log), () => Effect.sync(() => held.delete(log))).pipe(
+        Effect.as<Storage.Log<Storage.Json>>({
+          name: log,
+          replay: stored(log),
+          append: (entries) => Effect.sync(() => void logs.set(log, [...(logs.get(log) ?? []), ...entries])),
+          replace: (entries) => Effect.sync(() => void logs.set(log, [...entries]))
+        })
+      ),
+    read: stored,
+    list: () => Stream.fromIterable(logs.keys()),
+    remove: (log) => Effect.sync(() => void logs.delete(log))
+  })
+}
+
 /** Logs that outlive the process, with faults at chosen appends. */
 export const makeDisk = Effect.gen(function* () {
-  const storage = Context.get(yield* Layer.build(Layer.fresh(Storage.layerMemory)), Storage.Storage)
+  const storage = makeLogs()
   const disk = {
     storage: Storage.Storage.of({ ...storage, open: (log) => Effect.map(storage.open(log), withFaults) }),
     fault: undefined as Fault | undefined,
@@ -28,7 +60,7 @@ export const makeDisk = Effect.gen(function* () {
       ),
     opened: new Map<string, Storage.Log<Storage.Json>>(),
     entries: (log = "schedules") =>
-      Stream.runCollect(Storage.decoded(log, storage.read(log), { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
+      Stream.runCollect(Storage.readTyped(storage, log, { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
   }
   const absent = (log: string): never => {
     throw new Error(`the log ${log} was never opened`)

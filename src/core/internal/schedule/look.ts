@@ -22,9 +22,9 @@ export interface Parts {
 const ask = <A>({ notices, hostTimeout }: Parts, workflowId: string, call: Effect.Effect<A, unknown>) =>
   call.pipe(
     Effect.timeout(hostTimeout),
-    Effect.catchCause((cause) =>
-      Effect.map(Clock.currentTimeMillis, (at) => {
-        notices.publish({ _tag: "HostSilent", at, workflowId, cause })
+    Effect.catchCause(
+      Effect.fnUntraced(function* (cause) {
+        yield* notices.publish({ _tag: "HostSilent", at: yield* Clock.currentTimeMillis, workflowId, cause })
         return undefined
       })
     )
@@ -41,7 +41,7 @@ export const record = Effect.fnUntraced(function* (
     const progress = schedules.get(workflowId)
     return progress === undefined ? [] : decide(progress, now)
   })
-  for (const event of events) notices.publish(event)
+  for (const event of events) yield* notices.publish(event)
   return events
 })
 

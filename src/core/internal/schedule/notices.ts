@@ -31,7 +31,8 @@ export const make = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => PubSub.shutdown(events))
   let count = 0
   return {
-    publish: (event: ScheduleEvent | Notice) => PubSub.publishUnsafe(events, { number: ++count, event }),
+    publish: (event: ScheduleEvent | Notice) =>
+      Effect.suspend(() => PubSub.publish(events, { number: ++count, event })),
     stream: Stream.fromPubSub(events).pipe(
       Stream.mapAccum(
         () => count,

@@ -67,17 +67,18 @@ const makeOperations = () => {
 }
 
 /** Tells when the wall clock moved against the time that passed. */
-const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => void) {
+const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => Effect.Effect<void>) {
   const readings = Effect.all([
     Clock.currentTimeMillis,
     Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
   ])
   let [lastWall, lastPassed] = yield* readings
-  return Effect.map(readings, ([wall, passed]) => {
+  return Effect.gen(function* () {
+    const [wall, passed] = yield* readings
     const byMillis = wall - lastWall - (passed - lastPassed)
     lastWall = wall
     lastPassed = passed
-    if (Math.abs(byMillis) >= stepMillis) stepped(byMillis, wall)
+    if (Math.abs(byMillis) >= stepMillis) yield* stepped(byMillis, wall)
     return wall
   })
 })
@@ -106,11 +107,14 @@ export const make = Effect.fnUntraced(function* (
       schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
     )
 
-  const watchClock = yield* makeClockWatch((byMillis, now) => {
-    notices.publish({ _tag: "ClockStepped", at: now, byMillis })
-    // Slots that were near may be far away now, and only a look moves them.
-    if (byMillis < 0) for (const workflowId of journal.schedules().keys()) agenda.set(workflowId, now)
-  })
+  const watchClock = yield* makeClockWatch(
+    Effect.fnUntraced(function* (byMillis, now) {
+      yield* notices.publish({ _tag: "ClockStepped", at: now, byMillis })
+      if (byMillis > 0) return
+      // Slots that were near may be far away now, and only a look moves them.
+      for (const workflowId of journal.schedules().keys()) agenda.set(workflowId, now)
+    })
+  )
 
   /** Never fails: what goes wrong with one schedule is told, and tried again, while the others go on. */
   const lookAt = (workflowId: string): Effect.Effect<SchedulesUnavailable | undefined> =>
@@ -122,7 +126,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
           const at = yield* Clock.currentTimeMillis
-          notices.publish({ _tag: "LookFailed", at, workflowId, cause })
+          yield* notices.publish({ _tag: "LookFailed", at, workflowId, cause })
           schedule(workflowId, at + retryMillis)
           const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
           return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
@@ -159,7 +163,7 @@ export const make = Effect.fnUntraced(function* (
         Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
       )
     )
-    for (const event of events) notices.publish(event)
+    for (const event of events) yield* notices.publish(event)
     for (const [workflowId, progress] of journal.schedules()) {
       const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
       // The clock may have been set back while nobody looked.
