@@ -124,10 +124,7 @@ export function layerEffects<R>(
   workflows: { readonly [workflowId: string]: EffectSchedule<R> },
   options: Options = {}
 ): Layer.Layer<ScheduleJournal, InvalidRequest | OpenError | SchedulesUnavailable, Storage | R> {
-  const schedules = Object.entries(workflows).map(([workflowId, { run: _, ...schedule }]): Schedule => ({
-    ...schedule,
-    workflowId
-  }))
+  const schedules = Object.entries(workflows).map(([workflowId, schedule]): Schedule => ({ ...schedule, workflowId }))
   return Layer.effect(
     ScheduleJournal,
     Effect.gen(function* () {

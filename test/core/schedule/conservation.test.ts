@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { ScheduleJournal } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
 import { day, type Disk, type Fault, hour, makeDisk, minute, revive, start, untilCrash } from "./kit.ts"
@@ -177,12 +177,13 @@ describe("every slot is exactly one of ran, skipped and pending", () => {
     fc.tuple(fc.constant(60), fc.array(commands(short), { minLength: 1, maxLength: 25 })),
     fc.tuple(fc.constant(3600), fc.array(commands(long), { minLength: 1, maxLength: 25 }))
   )
-  it("whatever happens to the host, the clock, the storage and the process", { timeout: 60_000 }, () =>
-    fc.assert(
+  it("whatever happens to the host, the clock, the storage and the process", { timeout: 60_000 }, async () => {
+    const found = await fc.check(
       fc.asyncProperty(programs, ([first, program]) =>
         Effect.runPromise(runProgram(first, program).pipe(Effect.provide(TestClock.layer())))
       ),
       { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 200) }
     )
-  )
+    assert.isFalse(found.failed, fc.defaultReportMessage(found))
+  })
 })

@@ -67,7 +67,7 @@ const changes = [
 const length = 14 * 60 * minute
 
 for (const { zone, forward, back, gap, gapMinutes } of changes) {
-  describe(zone, () => {
+  describe(`in ${zone}`, () => {
     it.effect("fires every quarter of an hour through both changes, without a hole and not twice", () =>
       Effect.gen(function* () {
         for (const begin of [forward, back]) {

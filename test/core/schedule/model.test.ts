@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { day, hour, makeWorld, minute } from "./kit.ts"
 import { Model } from "./model.ts"
 
@@ -84,8 +84,8 @@ const compare = Effect.fnUntraced(function* (lateWithin: number, program: Readon
 })
 
 describe("the journal and a slow, obvious model", () => {
-  it("agree on every slot, whatever is asked of them", { timeout: 60_000 }, () =>
-    fc.assert(
+  it("agree on every slot, whatever is asked of them", { timeout: 60_000 }, async () => {
+    const found = await fc.check(
       fc.asyncProperty(
         fc.constantFrom(0, 10 * minute),
         fc.array(commands, { minLength: 1, maxLength: 30 }),
@@ -94,5 +94,6 @@ describe("the journal and a slow, obvious model", () => {
       ),
       { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 150) }
     )
-  )
+    assert.isFalse(found.failed, fc.defaultReportMessage(found))
+  })
 })

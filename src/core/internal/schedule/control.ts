@@ -27,96 +27,77 @@ const checkNote = (note: string | undefined) =>
         new InvalidRequest({ field: "note", problem: `has to be a string of at most ${longestNote} characters` })
       )
 
-export const makeControl = (parts: Parts, { change, read }: Access) => {
-  const { journal, declared } = parts
+const silent = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "HostSilent" })))
 
-  const known = (workflowId: string): Effect.Effect<ScheduleProgress, UnknownSchedule> =>
-    Effect.suspend(() => {
-      const progress = declared.has(workflowId) ? journal.schedules().get(workflowId) : undefined
-      return progress === undefined
-        ? Effect.fail(new UnknownSchedule({ workflowId, declared: [...declared.keys()] }))
-        : Effect.succeed(progress)
-    })
-  const silent = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "HostSilent" })))
-  const settled = Effect.fnUntraced(function* (workflowId: string) {
-    if (!(yield* catchUp(parts, workflowId))) return yield* silent
+const known = ({ journal, declared }: Parts, workflowId: string): Effect.Effect<ScheduleProgress, UnknownSchedule> =>
+  Effect.suspend(() => {
+    const progress = declared.has(workflowId) ? journal.schedules().get(workflowId) : undefined
+    return progress === undefined
+      ? Effect.fail(new UnknownSchedule({ workflowId, declared: [...declared.keys()] }))
+      : Effect.succeed(progress)
   })
 
-  const decideAlone = (workflowId: string, decide: (progress: ScheduleProgress, now: number) => Decide.Events) =>
-    Effect.gen(function* () {
-      const { state } = yield* known(workflowId)
-      // One that stays as it is needs no answer from the host.
-      if (state === "active") yield* settled(workflowId)
-      yield* record(parts, workflowId, decide)
-      return View.summary(yield* known(workflowId))
-    })
+const pause = Effect.fnUntraced(function* (parts: Parts, workflowId: string, note: string | undefined) {
+  const { state } = yield* known(parts, workflowId)
+  // One that is paused or stopped has no slot pending, and needs no answer from the host.
+  if (state === "active" && !(yield* catchUp(parts, workflowId))) return yield* silent
+  yield* record(parts, workflowId, (progress, now) => Decide.pause(progress, note, now))
+  return View.summary(yield* known(parts, workflowId))
+})
 
-  return {
-    list: read(Effect.sync((): ReadonlyArray<View.Summary> => Array.from(journal.schedules().values(), View.summary))),
+const resume = Effect.fnUntraced(function* (parts: Parts, workflowId: string, note: string | undefined) {
+  yield* known(parts, workflowId)
+  yield* record(parts, workflowId, (progress, now) => Decide.resume(progress, note, now))
+  return View.summary(yield* known(parts, workflowId))
+})
 
-    pause: Effect.fn("ScheduleJournal.pause")(function* (workflowId: string, note?: string) {
-      yield* checkNote(note)
-      return yield* change(
-        workflowId,
-        decideAlone(workflowId, (progress, now) => Decide.pause(progress, note, now))
-      )
-    }),
+const runNow = Effect.fnUntraced(function* (parts: Parts, workflowId: string) {
+  const refused = (problem: string) => new InvalidRequest({ field: `schedule "${workflowId}"`, problem })
+  yield* known(parts, workflowId)
+  if (!(yield* catchUp(parts, workflowId)) || !(yield* askAfterRun(parts, workflowId))) return yield* silent
+  const { activeRunId, manualRuns } = yield* known(parts, workflowId)
+  if (activeRunId !== undefined) return yield* refused(`is running ${activeRunId}`)
+  const input = parts.declared.get(workflowId)?.input ?? null
+  yield* record(parts, workflowId, (progress, now) => Decide.runNow(progress, input, now))
+  if (!(yield* settle(parts, workflowId, { fresh: true }))) return yield* silent
+  const runId = manualRunIdOf(workflowId, manualRuns + 1)
+  if ((yield* known(parts, workflowId)).activeRunId !== runId) return yield* refused("was refused by the host")
+  return { runId }
+})
 
-    resume: Effect.fn("ScheduleJournal.resume")(function* (workflowId: string, note?: string) {
-      yield* checkNote(note)
-      return yield* change(
-        workflowId,
-        Effect.gen(function* () {
-          yield* known(workflowId)
-          yield* record(parts, workflowId, (progress, now) => Decide.resume(progress, note, now))
-          return View.summary(yield* known(workflowId))
-        })
-      )
-    }),
+export const makeControl = (parts: Parts, { change, read }: Access) => ({
+  list: read(
+    Effect.sync((): ReadonlyArray<View.Summary> => Array.from(parts.journal.schedules().values(), View.summary))
+  ),
 
-    runNow: Effect.fn("ScheduleJournal.runNow")(function* (workflowId: string) {
-      return yield* change(
-        workflowId,
-        Effect.gen(function* () {
-          yield* known(workflowId)
-          yield* settled(workflowId)
-          if (!(yield* askAfterRun(parts, workflowId))) return yield* silent
-          const { activeRunId, manualRuns } = yield* known(workflowId)
-          if (activeRunId !== undefined) {
-            return yield* new InvalidRequest({
-              field: `schedule "${workflowId}"`,
-              problem: `is running ${activeRunId}`
-            })
-          }
-          const declaration = declared.get(workflowId)
-          if (declaration !== undefined) {
-            yield* record(parts, workflowId, (progress, now) => Decide.runNow(progress, declaration, now))
-          }
-          if (!(yield* settle(parts, workflowId, { fresh: true }))) return yield* silent
-          const runId = manualRunIdOf(workflowId, manualRuns + 1)
-          if ((yield* known(workflowId)).activeRunId !== runId) {
-            return yield* new InvalidRequest({ field: `schedule "${workflowId}"`, problem: "was refused by the host" })
-          }
-          return { runId }
-        })
-      )
-    }),
+  pause: Effect.fn("ScheduleJournal.pause")(function* (workflowId: string, note?: string) {
+    yield* checkNote(note)
+    return yield* change(workflowId, pause(parts, workflowId, note))
+  }),
 
-    preview: Effect.fn("ScheduleJournal.preview")(function* (workflowId: string, count: number) {
-      if (!isWholeFrom(1, longestPreview, count)) {
-        return yield* new InvalidRequest({
-          field: "count",
-          problem: `has to be a whole number from 1 to ${longestPreview}`
-        })
-      }
-      return View.preview(yield* read(known(workflowId)), count)
-    }),
+  resume: Effect.fn("ScheduleJournal.resume")(function* (workflowId: string, note?: string) {
+    yield* checkNote(note)
+    return yield* change(workflowId, resume(parts, workflowId, note))
+  }),
 
-    explain: Effect.fn("ScheduleJournal.explain")(function* (workflowId: string, slot: number) {
-      if (!isWholeFrom(1, Number.MAX_SAFE_INTEGER, slot)) {
-        return yield* new InvalidRequest({ field: "slot", problem: "has to be a whole number from 1 on" })
-      }
-      return View.explain(yield* read(known(workflowId)), slot)
-    })
-  }
-}
+  runNow: Effect.fn("ScheduleJournal.runNow")(function* (workflowId: string) {
+    return yield* change(workflowId, runNow(parts, workflowId))
+  }),
+
+  preview: Effect.fn("ScheduleJournal.preview")(function* (workflowId: string, count: number) {
+    if (!isWholeFrom(1, longestPreview, count)) {
+      return yield* new InvalidRequest({
+        field: "count",
+        problem: `has to be a whole number from 1 to ${longestPreview}`
+      })
+    }
+    return View.preview(yield* read(known(parts, workflowId)), count)
+  }),
+
+  explain: Effect.fn("ScheduleJournal.explain")(function* (workflowId: string, slot: number) {
+    if (!isWholeFrom(1, Number.MAX_SAFE_INTEGER, slot)) {
+      return yield* new InvalidRequest({ field: "slot", problem: "has to be a whole number from 1 on" })
+    }
+    return View.explain(yield* read(known(parts, workflowId)), slot)
+  })
+})

@@ -19,7 +19,7 @@ export interface Declaration {
 }
 
 /** How late a slot may be taken up and still count as on time: the clock is looked at every 30 s. */
-export const onTimeMillis = 60_000
+const onTimeMillis = 60_000
 
 const sameCadence = (left: Slots.Cadence, right: Slots.Cadence) =>
   left.everySeconds === right.everySeconds &&
@@ -146,11 +146,11 @@ export const takeUp = (progress: ScheduleProgress, declaration: Declaration, now
 }
 
 /** A run that a person asks for: off the grid, in any state, but not beside another run of the workflow. */
-export const runNow = (progress: ScheduleProgress, declaration: Declaration, now: number): Events => {
+export const runNow = (progress: ScheduleProgress, input: Declaration["input"], now: number): Events => {
   if (progress.activeRunId !== undefined || progress.pending !== undefined) return []
   const { workflowId, manualRuns } = progress
   const runId = manualRunIdOf(workflowId, manualRuns + 1)
-  const plan = { _tag: "Run" as const, slot: null, runId, dueAt: now, input: declaration.input }
+  const plan = { _tag: "Run" as const, slot: null, runId, dueAt: now, input }
   return [{ _tag: "SlotPending", workflowId, at: now, plan }]
 }
 

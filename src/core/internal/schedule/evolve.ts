@@ -6,8 +6,8 @@ import type { ScheduleEvent } from "./events.ts"
 import { noneSkipped, type ScheduleProgress, type SkipReason, type SlotRecord } from "./progress.ts"
 
 /** How many stops and how many records of slots a schedule keeps. Totals are kept of all. */
-export const keptStops = 20
-export const keptRecords = 32
+const keptStops = 20
+const keptRecords = 32
 
 type EventOf<Tag extends ScheduleEvent["_tag"]> = Extract<ScheduleEvent, { readonly _tag: Tag }>
 

@@ -37,102 +37,126 @@ export interface FoldedLog<State, Entry> {
   ) => Effect.Effect<ReadonlyArray<Entry>, SchedulesUnavailable>
 }
 
-/** Opens and folds the log, and holds it until the scope closes. */
-export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State, Entry>) {
-  const gate = yield* Semaphore.make(appends)
-  let opened: { readonly log: Log<Entry>; readonly scope: Scope.Closeable } | undefined
-  let state = fold.empty()
-  let entries = 0
-  let isStale = true
-  let isLost = false
+/** A log as it is held: what is opened may be behind what is stored when `isStale`. */
+interface Held<State, Entry> {
+  readonly fold: Fold<State, Entry>
+  opened: { readonly log: Log<Entry>; readonly scope: Scope.Closeable } | undefined
+  state: State
+  entries: number
+  isStale: boolean
+  /** Another holder has taken the log over: it is not ours to open again. */
+  isLost: boolean
+}
 
-  const unavailable = (cause: OpenError | LogFenced | StorageError) => {
-    isLost ||= cause._tag === "LogFenced"
-    return new SchedulesUnavailable({ reason: isLost ? "JournalLost" : "JournalFailed", cause })
+const unavailable =
+  <State, Entry>(held: Held<State, Entry>) =>
+  (cause: OpenError | LogFenced | StorageError) => {
+    held.isLost ||= cause._tag === "LogFenced"
+    return new SchedulesUnavailable({ reason: held.isLost ? "JournalLost" : "JournalFailed", cause })
   }
-  const nowStale = Effect.sync(() => {
-    isStale = true
+
+const markStale = <State, Entry>(held: Held<State, Entry>) =>
+  Effect.sync(() => {
+    held.isStale = true
   })
 
-  const close = Effect.suspend(() => {
-    const scope = opened?.scope
-    opened = undefined
+const close = <State, Entry>(held: Held<State, Entry>) =>
+  Effect.suspend(() => {
+    const scope = held.opened?.scope
+    held.opened = undefined
     return scope === undefined ? Effect.void : Scope.close(scope, Exit.void)
   })
-  yield* Effect.addFinalizer(() => close)
 
-  const read = Effect.fnUntraced(function* (scope: Scope.Scope) {
-    const log = yield* Scope.provide(fold.open, scope)
-    const fresh = fold.empty()
-    let count = 0
-    yield* Stream.runForEach(log.replay, (entry) =>
-      Effect.sync(() => {
-        fold.apply(fresh, entry)
-        count++
-      })
-    )
-    const found = fold.problem(fresh)
-    if (found !== undefined) return yield* new LogCorrupt({ log: log.name, line: count, found })
-    return { log, fresh, count }
-  })
+const read = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State, Entry>, scope: Scope.Scope) {
+  const log = yield* Scope.provide(fold.open, scope)
+  const state = fold.empty()
+  let entries = 0
+  yield* Stream.runForEach(log.replay, (entry) =>
+    Effect.sync(() => {
+      fold.apply(state, entry)
+      entries++
+    })
+  )
+  const found = fold.problem(state)
+  if (found !== undefined) return yield* new LogCorrupt({ log: log.name, line: entries, found })
+  return { log, state, entries }
+})
 
-  const open = Effect.uninterruptibleMask(
+/** Closes what is open, opens it again and folds it; readers see the old state until the new one is whole. */
+const open = <State, Entry>(held: Held<State, Entry>) =>
+  Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
-      yield* close
+      yield* close(held)
       const scope = yield* Scope.make()
-      const { log, fresh, count } = yield* restore(read(scope)).pipe(
-        Effect.onError(() => Scope.close(scope, Exit.void))
-      )
-      opened = { log, scope }
-      state = fresh
-      entries = count
-      isStale = false
+      const found = yield* restore(read(held.fold, scope)).pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
+      held.opened = { log: found.log, scope }
+      held.state = found.state
+      held.entries = found.entries
+      held.isStale = false
     })
   )
 
-  const isLong = () => entries >= Math.max(shortestCompaction, entriesPerKept * fold.size(state))
-  const compact = Effect.gen(function* () {
-    if (opened === undefined || isStale || !isLong()) return
-    const snapshot = fold.snapshot(state, yield* Clock.currentTimeMillis)
-    yield* opened.log.replace(snapshot).pipe(Effect.onError(() => nowStale))
-    entries = snapshot.length
+const reopen = <State, Entry>(held: Held<State, Entry>) =>
+  Effect.suspend(() => {
+    if (held.isLost) return Effect.fail(new SchedulesUnavailable({ reason: "JournalLost" }))
+    return held.isStale ? Effect.mapError(open(held), unavailable(held)) : Effect.void
   })
 
-  const reopen = Effect.suspend(() => {
-    if (isLost) return Effect.fail(new SchedulesUnavailable({ reason: "JournalLost" }))
-    return isStale ? Effect.mapError(open, unavailable) : Effect.void
-  })
+const isLong = <State, Entry>({ fold, state, entries }: Held<State, Entry>) =>
+  entries >= Math.max(shortestCompaction, entriesPerKept * fold.size(state))
 
-  const appendNow = (decide: (state: State) => ReadonlyArray<Entry>) =>
-    Effect.uninterruptibleMask(
-      Effect.fnUntraced(function* (restore) {
-        if (opened === undefined || isStale) return yield* new SchedulesUnavailable({ reason: "JournalFailed" })
-        const decided = decide(state)
-        if (decided.length === 0) return decided
-        yield* restore(opened.log.append(decided)).pipe(
-          Effect.mapError(unavailable),
-          Effect.onError(() => nowStale)
-        )
-        for (const entry of decided) fold.apply(state, entry)
-        entries += decided.length
-        return decided
-      })
-    )
+const compact = Effect.fnUntraced(function* <State, Entry>(held: Held<State, Entry>) {
+  if (held.opened === undefined || held.isStale || !isLong(held)) return
+  const snapshot = held.fold.snapshot(held.state, yield* Clock.currentTimeMillis)
+  yield* held.opened.log.replace(snapshot).pipe(Effect.onError(() => markStale(held)))
+  held.entries = snapshot.length
+})
 
-  yield* open
-  yield* Effect.ignore(compact)
-  const whole = Semaphore.withPermits(gate, appends)
-  // Alone, so that nobody appends to a log that is being closed.
-  const refresh = Effect.suspend(() => (isStale ? whole(reopen) : Effect.void))
-  return {
-    state: () => state,
+const append = <State, Entry>(held: Held<State, Entry>, decide: (state: State) => ReadonlyArray<Entry>) =>
+  Effect.uninterruptibleMask(
+    Effect.fnUntraced(function* (restore) {
+      const { opened, state, fold } = held
+      if (opened === undefined || held.isStale) return yield* new SchedulesUnavailable({ reason: "JournalFailed" })
+      const decided = decide(state)
+      if (decided.length === 0) return decided
+      yield* restore(opened.log.append(decided)).pipe(
+        Effect.mapError(unavailable(held)),
+        Effect.onError(() => markStale(held))
+      )
+      for (const entry of decided) fold.apply(state, entry)
+      held.entries += decided.length
+      return decided
+    })
+  )
+
+/** Opens and folds the log, and holds it until the scope closes. */
+export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State, Entry>) {
+  const held: Held<State, Entry> = {
+    fold,
+    opened: undefined,
+    state: fold.empty(),
+    entries: 0,
+    isStale: true,
+    isLost: false
+  }
+  const gate = yield* Semaphore.make(appends)
+  // Alone, so that nobody appends to a log that is being closed or rewritten.
+  const alone = Semaphore.withPermits(gate, appends)
+  yield* Effect.addFinalizer(() => close(held))
+  yield* open(held)
+  yield* Effect.ignore(compact(held))
+
+  const refresh = Effect.suspend(() => (held.isStale ? alone(reopen(held)) : Effect.void))
+  const folded: FoldedLog<State, Entry> = {
+    state: () => held.state,
     refresh,
     append: Effect.fnUntraced(function* (decide) {
       yield* refresh
-      const decided = yield* Semaphore.withPermits(gate, 1)(appendNow(decide))
+      const decided = yield* Semaphore.withPermits(gate, 1)(append(held, decide))
       // A failure here leaves the log as it was or makes it stale: what was decided stands either way.
-      if (isLong()) yield* Effect.ignore(whole(compact))
+      if (isLong(held)) yield* Effect.ignore(alone(compact(held)))
       return decided
     })
-  } satisfies FoldedLog<State, Entry> as FoldedLog<State, Entry>
+  }
+  return folded
 })

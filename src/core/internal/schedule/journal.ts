@@ -10,7 +10,7 @@ import * as FoldedLog from "./foldedLog.ts"
 import { brokenRules, type ScheduleProgress } from "./progress.ts"
 
 /** The version of `ScheduleEvent`. */
-export const version = 1
+const version = 1
 
 export type Schedules = ReadonlyMap<string, ScheduleProgress>
 

@@ -12,8 +12,8 @@ const Millis = Schema.Int
 // -----------------------------------------------------------------------------
 
 /** The shortest and the longest interval a schedule may have. */
-export const shortestSeconds = 60
-export const longestSeconds = 86_400
+const shortestSeconds = 60
+const longestSeconds = 86_400
 
 export const EverySeconds = Schema.Int.check(Schema.isBetween({ minimum: shortestSeconds, maximum: longestSeconds }))
 
@@ -42,7 +42,7 @@ export type PendingRun = typeof PendingRun.Type
 export const PendingSkip = Schema.TaggedStruct("Skip", { first: Slot, last: Slot, reason: SkipReason })
 export type PendingSkip = typeof PendingSkip.Type
 
-export const Pending = Schema.Union([PendingRun, PendingSkip])
+const Pending = Schema.Union([PendingRun, PendingSkip])
 export type Pending = typeof Pending.Type
 
 /** What became of a slot, or of a row of slots skipped for one reason. */
@@ -66,7 +66,7 @@ export const SlotRecord = Schema.Union([
 export type SlotRecord = typeof SlotRecord.Type
 
 /** A stop by failures, kept when the schedule is resumed. */
-export const Stop = Schema.Struct({ at: Millis, slot: Slot, runIds: Schema.Array(Schema.String) })
+const Stop = Schema.Struct({ at: Millis, slot: Slot, runIds: Schema.Array(Schema.String) })
 export type Stop = typeof Stop.Type
 
 /** Skipped slots by reason. */
@@ -142,10 +142,10 @@ export const manualRunIdOf = (workflowId: string, count: number) => `${workflowI
 export const firstOf = (record: SlotRecord | PendingSkip) => (record._tag === "Ran" ? record.slot : record.first)
 export const lastOf = (record: SlotRecord | PendingSkip) => (record._tag === "Ran" ? record.slot : record.last)
 
-export const totalSkipped = (skipped: Skipped) => Object.values(skipped).reduce((sum, count) => sum + count, 0)
+const totalSkipped = (skipped: Skipped) => Object.values(skipped).reduce((sum, count) => sum + count, 0)
 
 /** How many slots the pending entry stands for. */
-export const pendingSlots = ({ pending }: ScheduleProgress) => {
+const pendingSlots = ({ pending }: ScheduleProgress) => {
   if (pending === undefined) return 0
   if (pending._tag === "Skip") return pending.last - pending.first + 1
   return pending.slot === null ? 0 : 1
@@ -172,7 +172,7 @@ const runIds = (progress: ScheduleProgress) => [
 ]
 
 /** What is true of every schedule at every entry of the journal. */
-export const rules: ReadonlyArray<Rule> = [
+const rules: ReadonlyArray<Rule> = [
   {
     rule: "it has either an interval or a cron expression",
     holds: (p) => (p.everySeconds === undefined) !== (p.cron === undefined)

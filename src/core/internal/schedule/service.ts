@@ -1,7 +1,7 @@
 /**
  * The running journal: who is looked at when, and what people ask of it.
  */
-import { Clock, Duration, Effect, FiberSet, Latch, Semaphore } from "effect"
+import { Clock, type Duration, Effect, FiberSet, Latch, Semaphore } from "effect"
 import type { Storage } from "../../Storage.ts"
 import { Agenda } from "./agenda.ts"
 import { makeControl } from "./control.ts"
@@ -83,18 +83,13 @@ const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, 
   })
 })
 
-export const make = Effect.fnUntraced(function* (
-  storage: Storage["Service"],
-  workflows: Workflows["Service"],
-  declared: ReadonlyMap<string, Decide.Declaration>,
-  { log, hostTimeout, concurrency }: Settings
+/** Looks at schedules when their time has come, and lets requests in between. */
+const makeLooks = Effect.fnUntraced(function* (
+  parts: Parts,
+  operation: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SchedulesUnavailable, R>
 ) {
-  const journal = yield* Journal.make(storage, log)
-  const notices = yield* Notices.make
-  const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
-  const { operation, whileOpen, drain } = makeOperations()
+  const { journal, notices } = parts
   const locked = KeyedLock.make()
-  const permits = yield* Semaphore.make(concurrency)
   const agenda = new Agenda()
   const changed = Latch.makeUnsafe(false)
 
@@ -134,6 +129,57 @@ export const make = Effect.fnUntraced(function* (
       )
     )
 
+  return {
+    agenda,
+    changed,
+    schedule,
+    watchClock,
+    lookAt,
+    /** Runs a request about a schedule alone, and looks at it again when that is due. */
+    change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
+      locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
+        Effect.ensuring(lookAgain(workflowId, 0)),
+        operation
+      )
+  }
+})
+
+/** Follows the declarations, and says when each schedule is to be looked at first. */
+const declareAll = Effect.fnUntraced(function* (
+  { journal, declared, notices }: Parts,
+  schedule: (workflowId: string, at: number) => void
+) {
+  const now = yield* Clock.currentTimeMillis
+  const events = yield* journal.commit((schedules) =>
+    [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
+      Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
+    )
+  )
+  for (const event of events) yield* notices.publish(event)
+  for (const [workflowId, progress] of journal.schedules()) {
+    const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
+    // The clock may have been set back while nobody looked.
+    const isFar = progress.state === "active" && Slots.nearer(progress, progress.nextAt, now) !== undefined
+    schedule(workflowId, isUnsettled || isFar ? now : nextLookAt(progress, now))
+  }
+})
+
+export const make = Effect.fnUntraced(function* (
+  storage: Storage["Service"],
+  workflows: Workflows["Service"],
+  declared: ReadonlyMap<string, Decide.Declaration>,
+  { log, hostTimeout, concurrency }: Settings
+) {
+  const journal = yield* Journal.make(storage, log)
+  const notices = yield* Notices.make
+  const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
+  const { operation, whileOpen, drain } = makeOperations()
+  const { agenda, changed, schedule, watchClock, lookAt, change } = yield* makeLooks(parts, operation)
+  const permits = yield* Semaphore.make(concurrency)
+  yield* declareAll(parts, schedule)
+  // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.interruptible(Effect.timeout(drain, hostTimeout))))
+
   const tick = Effect.gen(function* () {
     yield* journal.refresh
     const due = agenda.take(yield* watchClock)
@@ -156,32 +202,6 @@ export const make = Effect.fnUntraced(function* (
     }
   }).pipe(Effect.scoped)
 
-  const declareAll = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const events = yield* journal.commit((schedules) =>
-      [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
-        Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
-      )
-    )
-    for (const event of events) yield* notices.publish(event)
-    for (const [workflowId, progress] of journal.schedules()) {
-      const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
-      // The clock may have been set back while nobody looked.
-      const isFar = progress.state === "active" && Slots.nearer(progress, progress.nextAt, now) !== undefined
-      schedule(workflowId, isUnsettled || isFar ? now : nextLookAt(progress, now))
-    }
-  })
-  yield* declareAll
-  // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
-  yield* Effect.addFinalizer(() => Effect.ignore(Effect.interruptible(Effect.timeout(drain, hostTimeout))))
-
-  const control = makeControl(parts, {
-    change: (workflowId, effect) =>
-      locked(workflowId)(Effect.andThen(journal.refresh, effect)).pipe(
-        Effect.ensuring(lookAgain(workflowId, 0)),
-        operation
-      ),
-    read: (effect) => whileOpen(Effect.andThen(journal.refresh, effect))
-  })
-  return { run, tick, drain, events: notices.stream, whileOpen, ...control }
+  const read = <A, E>(effect: Effect.Effect<A, E>) => whileOpen(Effect.andThen(journal.refresh, effect))
+  return { run, tick, drain, events: notices.stream, ...makeControl(parts, { change, read }) }
 })

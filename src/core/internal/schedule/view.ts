@@ -1,6 +1,7 @@
 /**
  * What can be asked of a schedule. Reading changes nothing.
  */
+import { Struct } from "effect"
 import { firstOf, lastOf, type ScheduleProgress, type SkipReason } from "./progress.ts"
 import * as Slots from "./slots.ts"
 
@@ -41,9 +42,9 @@ export type Explanation =
 
 const isFiring = ({ state, declared }: ScheduleProgress) => state === "active" && declared
 
-export const summary = ({ recent: _, nextAt, ...progress }: ScheduleProgress): Summary => ({
-  ...progress,
-  nextAt: isFiring({ ...progress, recent: [], nextAt }) ? nextAt : null
+export const summary = (progress: ScheduleProgress): Summary => ({
+  ...Struct.omit(progress, ["recent"]),
+  nextAt: isFiring(progress) ? progress.nextAt : null
 })
 
 /** When the next slots are due; none unless it is active. */
