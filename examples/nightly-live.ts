@@ -16,7 +16,10 @@ const schedules = ScheduleJournal.layerEffects({
 const program = Effect.gen(function* () {
   const journal = yield* ScheduleJournal.ScheduleJournal
   yield* Effect.forkChild(journal.run)
-  yield* Effect.forkChild(Stream.runForEach(journal.events, ({ _tag }) => Console.log(`event: ${_tag}`)))
+  yield* Effect.forkChild(
+    Stream.runForEach(journal.events, ({ _tag }) => Console.log(`event: ${_tag}`)),
+    { startImmediately: true }
+  )
   for (const at of yield* journal.preview("nightly", 3)) {
     yield* Console.log(`due ${DateTime.formatIso(DateTime.makeUnsafe(at))}`)
   }

@@ -26,9 +26,10 @@ const schedules = ScheduleJournal.layerEffects({
 
 const month = Effect.gen(function* () {
   const journal = yield* ScheduleJournal.ScheduleJournal
-  yield* Effect.forkChild(journal.run)
   for (let halfHour = 0; halfHour < 31 * 48; halfHour++) {
     yield* TestClock.adjust("30 minutes")
+    // a program that runs for long leaves this to `journal.run`
+    yield* journal.tick
     const [nightly] = yield* journal.list
     if (nightly?.state !== "stopped" || halfHour % 96 !== 0) continue
     yield* Console.log(`stopped after ${nightly.failedRunIds.join(", ")}; somebody looks at it and resumes`)

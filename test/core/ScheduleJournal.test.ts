@@ -410,6 +410,20 @@ describe("the journal", () => {
     })
   )
 
+  it.effect("that is damaged or from a newer version is refused and left as it is", () =>
+    Effect.gen(function* () {
+      const damaged = yield* makeWorld([everyMinute])
+      yield* damaged.disk.writeStored([{ version: 1, value: { _tag: "SlotPending", workflowId: 7 } }])
+      const stored = yield* damaged.disk.stored
+      assert.strictEqual((yield* Effect.flip(damaged.restart()))._tag, "LogCorrupt")
+      assert.deepStrictEqual(yield* damaged.disk.stored, stored)
+
+      const newer = yield* makeWorld([everyMinute])
+      yield* newer.disk.write([{ _tag: "SchedulePaused", workflowId: "a", at: 1 }], 99)
+      assert.strictEqual((yield* Effect.flip(newer.restart()))._tag, "LogTooNew")
+    })
+  )
+
   it.effect("is compacted, so that a restart reads what there is and not what there was", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld([everyMinute])
@@ -421,6 +435,36 @@ describe("the journal", () => {
       assert.deepStrictEqual(yield* world.summary("a"), before)
       assert.deepInclude(yield* world.journal.explain("a", 3), { _tag: "Forgotten" })
       assert.deepInclude(yield* world.journal.explain("a", 1190), { _tag: "Ran" })
+    })
+  )
+})
+
+describe("events", () => {
+  it.effect("tell a subscriber that is too slow how many it missed, and keep the newest", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      host.endsAtOnce = "succeeded"
+      const gate = yield* Deferred.make<void>()
+      const seen: Array<ScheduleJournal.LiveEvent> = []
+      yield* Effect.forkChild(
+        Stream.runForEach(journal.events, (event) =>
+          Effect.andThen(
+            Effect.sync(() => void seen.push(event)),
+            Deferred.await(gate)
+          )
+        ),
+        { startImmediately: true }
+      )
+      for (let i = 0; i < 500; i++) yield* after(minute)
+      assert.strictEqual(seen.length, 1)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Advance.settle
+      const missed = seen.flatMap((event) => (event._tag === "EventsMissed" ? [event.count] : []))
+      const told = seen.length - missed.length
+      assert.strictEqual(missed.length, 1)
+      // a slot is written, accepted and, a look later, ended
+      assert.strictEqual(told + (missed[0] ?? 0), 500 * 3 - 1)
+      assert.deepInclude(seen.at(-1), { _tag: "RunAccepted", runId: "a@1.500" })
     })
   )
 })

@@ -52,12 +52,15 @@ export const makeDisk = Effect.gen(function* () {
     crashed: yield* Deferred.make<void>(),
     appends: 0,
     /** What another version or a person left in the log; the holder knows nothing of it. */
-    write: (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>, log = "schedules") =>
-      Effect.suspend(() =>
-        Storage.typed(disk.opened.get(log) ?? absent(log), { entry: ScheduleJournal.ScheduleEvent, version: 1 }).append(
-          entries
-        )
-      ),
+    write: (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>, version = 1) =>
+      Effect.suspend(() => {
+        const log = disk.opened.get("schedules") ?? absent("schedules")
+        return Storage.typed(log, { entry: ScheduleJournal.ScheduleEvent, version }).append(entries)
+      }),
+    /** What is in the log now, entry by entry, as the storage keeps it. */
+    stored: Stream.runCollect(storage.read("schedules")),
+    writeStored: (entries: ReadonlyArray<Storage.Json>) =>
+      Effect.suspend(() => (disk.opened.get("schedules") ?? absent("schedules")).append(entries)),
     opened: new Map<string, Storage.Log<Storage.Json>>(),
     entries: (log = "schedules") =>
       Stream.runCollect(Storage.readTyped(storage, log, { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
