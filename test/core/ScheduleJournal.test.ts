@@ -394,6 +394,18 @@ describe("the journal", () => {
     })
   )
 
+  it.effect("that another process took over ends the loop, and is not opened again", () =>
+    Effect.gen(function* () {
+      const { disk, host, journal } = yield* makeWorld([everyMinute])
+      const loop = yield* Effect.forkChild(Effect.flip(journal.run))
+      disk.fault = { kind: "fence", written: false, after: 0 }
+      yield* Advance.advance("70 seconds", "5 seconds")
+      assert.strictEqual((yield* Fiber.join(loop)).reason, "JournalLost")
+      assert.strictEqual((yield* Effect.flip(journal.list)).reason, "JournalLost")
+      assert.deepStrictEqual(host.submitted, [])
+    })
+  )
+
   it.effect("that is absent is empty, and one that makes no sense is refused and left as it is", () =>
     Effect.gen(function* () {
       const { disk, host, journal, restart } = yield* makeWorld([everyMinute])
@@ -616,6 +628,16 @@ describe("a host that hangs", () => {
       host.manner = "accepting"
       yield* Advance.advance("10 seconds", "1 second")
       assert.deepStrictEqual(slotsOf(host.submitted), [1])
+    })
+  )
+
+  it.effect("or does not: drain ends the loop at once", () =>
+    Effect.gen(function* () {
+      const { journal } = yield* makeWorld([everyMinute])
+      const loop = yield* Effect.forkChild(Effect.flip(journal.run))
+      yield* Advance.settle
+      yield* journal.drain
+      assert.strictEqual((yield* Fiber.join(loop)).reason, "Ended")
     })
   )
 

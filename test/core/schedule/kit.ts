@@ -3,9 +3,9 @@ import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
 
-/** What happens at the next append: it fails or the process dies, with the entries written or not. */
+/** What happens at an append: it fails, the process dies or has lost the log, with the entries written or not. */
 export interface Fault {
-  readonly kind: "fail" | "crash"
+  readonly kind: "fail" | "crash" | "fence"
   readonly written: boolean
   /** How many appends go through before it. */
   readonly after: number
@@ -83,9 +83,10 @@ export const makeDisk = Effect.gen(function* () {
             return log.append(entries)
           }
           const written = fault.written ? log.append(entries) : Effect.void
-          if (fault.kind === "fail") {
+          if (fault.kind !== "crash") {
             disk.fault = undefined
-            return Effect.andThen(written, Effect.fail(failure))
+            const fenced = new Storage.LogFenced({ log: log.name })
+            return Effect.andThen(written, Effect.fail(fault.kind === "fail" ? failure : fenced))
           }
           // A dead process writes nothing more.
           disk.fault = { ...fault, written: false }

@@ -59,10 +59,11 @@ const makeOperations = () => {
           Effect.sync(() => --running === 0 && idle.openUnsafe())
         )
       }),
-    drain: Effect.suspend(() => {
+    /** Takes no more. */
+    end: Effect.sync(() => {
       isEnded = true
-      return idle.await
-    })
+    }),
+    idle: idle.await
   }
 }
 
@@ -173,10 +174,11 @@ export const make = Effect.fnUntraced(function* (
   const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
   const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
-  const { operation, whileOpen, drain } = makeOperations()
+  const { operation, whileOpen, end, idle } = makeOperations()
   const { agenda, changed, schedule, watchClock, lookAt, change } = yield* makeLooks(parts, operation)
   const permits = yield* Semaphore.make(concurrency)
   yield* declareAll(parts, schedule)
+  const drain = Effect.all([end, changed.open, idle], { discard: true })
   // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.interruptible(Effect.timeout(drain, hostTimeout))))
 
@@ -188,11 +190,19 @@ export const make = Effect.fnUntraced(function* (
     if (failure !== undefined) return yield* failure
   }).pipe(operation)
 
+  /** A storage that fails may work again; a journal that another process has taken is not ours any more. */
+  const unlessLost = Effect.catchIf(
+    journal.refresh,
+    (error) => error.reason !== "JournalLost",
+    () => Effect.void
+  )
+
   /** Looks run beside the loop, so that a host that hangs on one schedule makes no other one late. */
   const run = Effect.gen(function* () {
     const looks = yield* FiberSet.make()
     while (true) {
       changed.closeUnsafe()
+      yield* unlessLost
       const now = yield* whileOpen(watchClock)
       for (const workflowId of agenda.take(now)) {
         yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(lookAt(workflowId)))

@@ -6,7 +6,7 @@ import type { Explanation, Summary } from "./view.ts"
 /** What a journal of schedules can do. Times are epoch milliseconds. */
 export interface ScheduleJournalShape {
   /**
-   * Fires slots as they come due, until it is interrupted or the journal ends. It survives what goes wrong with a
+   * Fires slots as they come due, until it is interrupted, the journal ends or another process takes it. It survives what goes wrong with a
    * schedule, the host or the storage, and says so in `events`.
    */
   readonly run: Effect.Effect<never, SchedulesUnavailable>

@@ -1,6 +1,6 @@
 /**
  * When the slots of a schedule are due. Never walks over slots: a clock that jumps by ten years costs as much as one
- * that does not (an interval), or a few milliseconds (a cron expression, see `cron.ts`).
+ * that does not (an interval), or some tens of milliseconds (a cron expression, see `cron.ts`).
  */
 import * as CronSlots from "./cron.ts"
 import type { ScheduleProgress } from "./progress.ts"
