@@ -507,6 +507,17 @@ describe("declarations", () => {
     })
   )
 
+  it.effect("that were removed have no slots, also when their last run fails once too often afterwards", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* world.after(minute)
+      yield* world.restart([])
+      world.host.end("failed")
+      yield* world.after(hour)
+      assert.deepInclude(yield* world.summary("a"), { declared: false, state: "stopped", lastSlot: 1, stoppedSlot: 1 })
+    })
+  )
+
   it.effect("that were removed keep showing their stops", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])

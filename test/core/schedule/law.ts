@@ -66,6 +66,7 @@ export const account = (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>): 
           break
         }
         const [first, last] = plan._tag === "Skip" ? [plan.first, plan.last] : [plan.slot ?? 0, plan.slot ?? 0]
+        if (state !== "active" || !isDeclared) throw broken("a slot is taken up while the schedule rests")
         if (first !== slots.size + 1) throw broken(`slot ${first} follows ${slots.size}`)
         if (last - first > 100_000) throw broken("more slots than a test goes through")
         const taken = Array.from({ length: last - first + 1 }, (_, i) => first + i)

@@ -37,9 +37,12 @@ const skip = (
   { _tag: "SlotsSkipped", workflowId, at, ...slots }
 ]
 
-/** Closes a grid: the slots due so far and not taken up are skipped, so that none of them is forgotten. */
+/**
+ * Closes a grid: the slots due so far and not taken up are skipped, so that none of them is forgotten. A schedule that
+ * rests or is not declared has no slots.
+ */
 const closeGrid = (progress: ScheduleProgress, reason: SkipReason, now: number): Events => {
-  if (progress.state !== "active" || progress.pending !== undefined) return []
+  if (progress.state !== "active" || !progress.declared || progress.pending !== undefined) return []
   const due = Slots.due(progress, progress.nextAt, now)
   if (due === undefined) return []
   const slots = { first: progress.lastSlot + 1, last: progress.lastSlot + due.count, reason }
@@ -98,9 +101,7 @@ export const declare = (
   const edited = edit(progress, declaration.failuresInARow, now)
   if (progress.declared && sameCadence(progress, declaration.cadence)) return edited
   const before = evolveAll(progress, edited) ?? progress
-  // between removal and return there were no slots
-  const closed = progress.declared ? closeGrid(before, "missed", now) : []
-  return [...edited, ...closed, begin(declaration, now)]
+  return [...edited, ...closeGrid(before, "missed", now), begin(declaration, now)]
 }
 
 // -----------------------------------------------------------------------------
