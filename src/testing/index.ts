@@ -1,4 +1,10 @@
 export * as Advance from "./Advance.ts"
 export * as FaultyStorage from "./FaultyStorage.ts"
 export * as ScriptedWorkflows from "./ScriptedWorkflows.ts"
+export {
+  type Case as LauncherCase,
+  launcherConformance,
+  type Subject as LauncherSubject
+} from "./LauncherConformance.ts"
+export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"

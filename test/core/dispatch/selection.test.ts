@@ -172,6 +172,33 @@ describe("a selection", () => {
   )
 })
 
+describe("the version", () => {
+  for (const [how, version] of [
+    ["takes long to read", Effect.never],
+    ["ignores interruption", Effect.uninterruptible(Effect.never)]
+  ] as const) {
+    it.effect(`that ${how} is not waited for by a stop`, () =>
+      Effect.gen(function* () {
+        const run = yield* Effect.forkChild(Effect.exit(Dispatcher.run({ cases: cases("a"), version, train: done })))
+        yield* Advance.settle
+        const stopping = yield* Effect.forkChild(Dispatcher.stop)
+        yield* Advance.advance("30 seconds", "1 second")
+        assert.isDefined(stopping.pollUnsafe())
+        assert.isDefined(run.pollUnsafe())
+      }).pipe(Effect.provide(layer))
+    )
+  }
+
+  it.effect("that cannot be read ends the run with the host's error", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(
+        Dispatcher.run({ cases: cases("a"), version: Effect.fail("no repository"), train: done })
+      )
+      assert.strictEqual(error, "no repository")
+    }).pipe(Effect.provide(layer))
+  )
+})
+
 describe("seats", () => {
   it.effect("are never more than asked for, and are all used", () =>
     Effect.gen(function* () {

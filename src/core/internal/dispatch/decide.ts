@@ -211,6 +211,8 @@ export const next = (state: State, live: Live, now: number): Action => {
     if (fresh !== undefined) return { _tag: "Claim", case: fresh, lane: "fresh" }
     if (!live.surveyed && !live.selecting) return { _tag: "Select" }
   }
+  // With no seat free the end of a hold changes nothing: the next seat that is given back does.
+  if (live.freeSeats.size === 0) return { _tag: "Wait", until: Infinity }
   const due = nextDue(state, live)
   if (!idle) return { _tag: "Wait", until: due }
   if (live.applyAt !== undefined && state.pending.size > 0) return { _tag: "Apply" }
