@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Result, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { Advance } from "shiftboss/testing"
@@ -685,6 +685,50 @@ describe("effects of this process", () => {
       yield* Effect.forkChild(journal.run)
       yield* Advance.advance("4 minutes", "1 second")
       assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
+    })
+  )
+
+  it.effect("need what each of them needs", () =>
+    Effect.gen(function* () {
+      class Mail extends Context.Service<Mail, { readonly sent: Array<string> }>()("test/Mail") {}
+      class Desk extends Context.Service<Desk, { readonly name: string }>()("test/Desk") {}
+      const schedules = ScheduleJournal.layerEffects({
+        report: {
+          everySeconds: 60,
+          input: { to: "all" },
+          run: ({ runId, input }) => Effect.map(Mail, ({ sent }) => void sent.push(`${runId} ${JSON.stringify(input)}`))
+        },
+        sweep: {
+          cron: "* * * * *",
+          run: Effect.fnUntraced(function* ({ runId }) {
+            const { name } = yield* Desk
+            ;(yield* Mail).sent.push(`${runId} ${name}`)
+          })
+        },
+        idle: { everySeconds: 3600, run: () => Effect.void }
+      })
+      // Fails to compile when a need is lost or one too many is there.
+      type Needs = Layer.Services<typeof schedules>
+      const exactly: [Needs, Storage.Storage | Mail | Desk] extends [Storage.Storage | Mail | Desk, Needs]
+        ? true
+        : false = true
+      assert.isTrue(exactly)
+      yield* TestClock.setTime(beginning)
+      const disk = yield* makeDisk
+      const sent: Array<string> = []
+      const context = yield* Layer.build(
+        schedules.pipe(
+          Layer.provide([
+            Layer.succeed(Storage.Storage, disk.storage),
+            Layer.succeed(Mail, { sent }),
+            Layer.succeed(Desk, { name: "front" })
+          ])
+        )
+      )
+      yield* TestClock.adjust(minute)
+      yield* Context.get(context, ScheduleJournal.ScheduleJournal).tick
+      yield* Advance.settle
+      assert.sameMembers(sent, ['report@1.1 {"to":"all"}', "sweep@1.1 front"])
     })
   )
 
