@@ -1,5 +1,8 @@
 import { Heap } from "../Heap.ts"
 
+/** So many entries are not worth tidying up. */
+const fewEntries = 64
+
 /** When each schedule is to be looked at next. Looking at the head is constant, a change is logarithmic. */
 export class Agenda {
   readonly #at = new Map<string, number>()
@@ -14,6 +17,7 @@ export class Agenda {
     }
     this.#at.set(workflowId, at)
     this.#heap.push(at, workflowId)
+    if (this.#heap.size > 2 * this.#at.size + fewEntries) this.#rebuild()
   }
 
   /** When the first of them is to be looked at; `Infinity` when none is. */
@@ -32,6 +36,12 @@ export class Agenda {
       taken.push(workflowId)
     }
     return taken
+  }
+
+  /** Without it, replaced entries of a far time would pile up until that time. */
+  #rebuild(): void {
+    this.#heap.clear()
+    for (const [workflowId, at] of this.#at) this.#heap.push(at, workflowId)
   }
 
   #dropReplaced(): void {

@@ -81,7 +81,9 @@ const declarationOf = (schedule: Schedule): Result.Result<Declaration, InvalidRe
 }
 
 /** The declarations by workflow; the first one that makes no sense is an InvalidRequest. */
-export const check = Effect.fnUntraced(function* (schedules: ReadonlyArray<Schedule>) {
+export const check = Effect.fnUntraced(function* (
+  schedules: ReadonlyArray<Schedule>
+): Effect.fn.Return<ReadonlyMap<string, Declaration>, InvalidRequest> {
   const declared = new Map<string, Declaration>()
   for (const schedule of schedules) {
     const declaration = yield* Effect.fromResult(declarationOf(schedule))
@@ -90,5 +92,5 @@ export const check = Effect.fnUntraced(function* (schedules: ReadonlyArray<Sched
     }
     declared.set(declaration.workflowId, declaration)
   }
-  return declared as ReadonlyMap<string, Declaration>
+  return declared
 })
