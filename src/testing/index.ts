@@ -1,5 +1,6 @@
 export * as Advance from "./Advance.ts"
 export * as FaultyStorage from "./FaultyStorage.ts"
+export * as ScriptedWorkflows from "./ScriptedWorkflows.ts"
 export {
   type Case as LauncherCase,
   launcherConformance,

@@ -1,0 +1,217 @@
+/**
+ * The running journal: who is looked at when, and what people ask of it.
+ */
+import { Clock, type Duration, Effect, FiberSet, Latch, Semaphore } from "effect"
+import type { Storage } from "../../Storage.ts"
+import { Agenda } from "./agenda.ts"
+import { makeControl } from "./control.ts"
+import * as Decide from "./decide.ts"
+import { SchedulesUnavailable } from "./errors.ts"
+import * as Journal from "./journal.ts"
+import * as KeyedLock from "./keyedLock.ts"
+import { look, type Parts } from "./look.ts"
+import * as Notices from "./notices.ts"
+import type { ScheduleProgress } from "./progress.ts"
+import * as Slots from "./slots.ts"
+import type { Workflows } from "./workflows.ts"
+
+/** The clocks are compared at least this often: a timer knows nothing of a clock that was set or a machine asleep. */
+const longestSleepMillis = 30_000
+/** A wall clock that is slewed moves less than this between two looks. */
+const stepMillis = 1000
+/** How soon a schedule that could not be brought forward is looked at again. */
+const retryMillis = 5000
+
+export interface Settings {
+  readonly log: string
+  readonly hostTimeout: Duration.Duration
+  readonly concurrency: number
+}
+
+/** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s. */
+const askAgainAt = (since: number, now: number) => now + Math.min(Math.max(now - since, 1000), longestSleepMillis)
+
+const nextLookAt = (progress: ScheduleProgress | undefined, now: number): number => {
+  if (progress === undefined) return Infinity
+  const slotAt = progress.state === "active" && progress.declared ? progress.nextAt : Infinity
+  const { pending, activeSince } = progress
+  // A pending slot comes before any other.
+  if (pending !== undefined) return askAgainAt(pending._tag === "Run" ? pending.dueAt : now, now)
+  return activeSince === undefined ? slotAt : Math.min(slotAt, askAgainAt(activeSince, now))
+}
+
+/** Whether the journal still takes requests, and how many it is at. */
+const makeOperations = () => {
+  const idle = Latch.makeUnsafe(true)
+  let running = 0
+  let isEnded = false
+  const ended = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "Ended" })))
+  return {
+    whileOpen: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SchedulesUnavailable, R> =>
+      Effect.suspend((): Effect.Effect<A, E | SchedulesUnavailable, R> => (isEnded ? ended : effect)),
+    operation: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SchedulesUnavailable, R> =>
+      Effect.suspend((): Effect.Effect<A, E | SchedulesUnavailable, R> => {
+        if (isEnded) return ended
+        running++
+        idle.closeUnsafe()
+        return Effect.ensuring(
+          effect,
+          Effect.sync(() => --running === 0 && idle.openUnsafe())
+        )
+      }),
+    /** Takes no more. */
+    end: Effect.sync(() => {
+      isEnded = true
+    }),
+    idle: idle.await
+  }
+}
+
+/** Tells when the wall clock moved against the time that passed. */
+const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => Effect.Effect<void>) {
+  const readings = Effect.all([
+    Clock.currentTimeMillis,
+    Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+  ])
+  let [lastWall, lastPassed] = yield* readings
+  return Effect.gen(function* () {
+    const [wall, passed] = yield* readings
+    const byMillis = wall - lastWall - (passed - lastPassed)
+    lastWall = wall
+    lastPassed = passed
+    if (Math.abs(byMillis) >= stepMillis) yield* stepped(byMillis, wall)
+    return wall
+  })
+})
+
+/** Looks at schedules when their time has come, and lets requests in between. */
+const makeLooks = Effect.fnUntraced(function* (
+  parts: Parts,
+  operation: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SchedulesUnavailable, R>
+) {
+  const { journal, notices } = parts
+  const locked = KeyedLock.make()
+  const agenda = new Agenda()
+  const changed = Latch.makeUnsafe(false)
+
+  const schedule = (workflowId: string, at: number) => {
+    agenda.set(workflowId, at)
+    changed.openUnsafe()
+  }
+  const lookAgain = (workflowId: string, soonestMillis: number) =>
+    Effect.map(Clock.currentTimeMillis, (now) =>
+      schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
+    )
+
+  const watchClock = yield* makeClockWatch(
+    Effect.fnUntraced(function* (byMillis, now) {
+      yield* notices.publish({ _tag: "ClockStepped", at: now, byMillis })
+      if (byMillis > 0) return
+      // Slots that were near may be far away now, and only a look moves them.
+      for (const workflowId of journal.schedules().keys()) agenda.set(workflowId, now)
+    })
+  )
+
+  /** Never fails: what goes wrong with one schedule is told, and tried again, while the others go on. */
+  const lookAt = (workflowId: string): Effect.Effect<SchedulesUnavailable | undefined> =>
+    locked(workflowId)(Effect.andThen(journal.refresh, look(parts, workflowId))).pipe(
+      // A slot that is still due waits for the host.
+      Effect.ensuring(lookAgain(workflowId, 1000)),
+      Effect.as(undefined),
+      operation,
+      Effect.catchCause(
+        Effect.fnUntraced(function* (cause) {
+          const at = yield* Clock.currentTimeMillis
+          yield* notices.publish({ _tag: "LookFailed", at, workflowId, cause })
+          schedule(workflowId, at + retryMillis)
+          const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
+          return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
+        })
+      )
+    )
+
+  return {
+    agenda,
+    changed,
+    schedule,
+    watchClock,
+    lookAt,
+    /** Runs a request about a schedule alone, and looks at it again when that is due. */
+    change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
+      locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
+        Effect.ensuring(lookAgain(workflowId, 0)),
+        operation
+      )
+  }
+})
+
+/** Follows the declarations, and says when each schedule is to be looked at first. */
+const declareAll = Effect.fnUntraced(function* (
+  { journal, declared, notices }: Parts,
+  schedule: (workflowId: string, at: number) => void
+) {
+  const now = yield* Clock.currentTimeMillis
+  const events = yield* journal.commit((schedules) =>
+    [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
+      Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
+    )
+  )
+  for (const event of events) yield* notices.publish(event)
+  for (const [workflowId, progress] of journal.schedules()) {
+    const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
+    // The clock may have been set back while nobody looked.
+    const isFar = progress.state === "active" && Slots.nearer(progress, progress.nextAt, now) !== undefined
+    schedule(workflowId, isUnsettled || isFar ? now : nextLookAt(progress, now))
+  }
+})
+
+export const make = Effect.fnUntraced(function* (
+  storage: Storage["Service"],
+  workflows: Workflows["Service"],
+  declared: ReadonlyMap<string, Decide.Declaration>,
+  { log, hostTimeout, concurrency }: Settings
+) {
+  const journal = yield* Journal.make(storage, log)
+  const notices = yield* Notices.make
+  const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
+  const { operation, whileOpen, end, idle } = makeOperations()
+  const { agenda, changed, schedule, watchClock, lookAt, change } = yield* makeLooks(parts, operation)
+  const permits = yield* Semaphore.make(concurrency)
+  yield* declareAll(parts, schedule)
+  const drain = Effect.all([end, changed.open, idle], { discard: true })
+  // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.interruptible(Effect.timeout(drain, hostTimeout))))
+
+  const tick = Effect.gen(function* () {
+    yield* journal.refresh
+    const due = agenda.take(yield* watchClock)
+    const failures = yield* Effect.forEach(due, lookAt, { concurrency })
+    const failure = failures.find((error) => error !== undefined)
+    if (failure !== undefined) return yield* failure
+  }).pipe(operation)
+
+  /** A storage that fails may work again; a journal that another process has taken is not ours any more. */
+  const unlessLost = Effect.catchIf(
+    journal.refresh,
+    (error) => error.reason !== "JournalLost",
+    () => Effect.void
+  )
+
+  /** Looks run beside the loop, so that a host that hangs on one schedule makes no other one late. */
+  const run = Effect.gen(function* () {
+    const looks = yield* FiberSet.make()
+    while (true) {
+      changed.closeUnsafe()
+      yield* unlessLost
+      const now = yield* whileOpen(watchClock)
+      for (const workflowId of agenda.take(now)) {
+        yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(lookAt(workflowId)))
+      }
+      const wait = Math.min(Math.max(agenda.earliest - now, 0), longestSleepMillis)
+      yield* Effect.raceFirst(Effect.sleep(wait), changed.await)
+    }
+  }).pipe(Effect.scoped)
+
+  const read = <A, E>(effect: Effect.Effect<A, E>) => whileOpen(Effect.andThen(journal.refresh, effect))
+  return { run, tick, drain, events: notices.stream, ...makeControl(parts, { change, read }) }
+})

@@ -1,0 +1,160 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { ScheduleJournal } from "shiftboss"
+import { beginning, day, hour, makeWorld, minute, start } from "./kit.ts"
+
+const everyMinute: ScheduleJournal.Schedule = { workflowId: "a", everySeconds: 60 }
+
+describe("failures in a row", () => {
+  const fail = (world: Effect.Success<ReturnType<typeof makeWorld>>, ending: "failed" | "cancelled" | "succeeded") =>
+    Effect.andThen(
+      world.after(minute),
+      Effect.sync(() => world.host.end(ending))
+    )
+
+  it.effect("stop it; a cancelled run between does not count", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      for (const ending of ["failed", "cancelled", "failed", "failed"] as const) yield* fail(world, ending)
+      yield* world.after(minute)
+      const stopped = yield* world.summary("a")
+      assert.deepInclude(stopped, { state: "stopped", stoppedSlot: 4, failuresInRow: 3, nextAt: null })
+      assert.deepStrictEqual(stopped.failedRunIds, ["a@1.1", "a@1.3", "a@1.4"])
+      assert.deepStrictEqual(stopped.stops, [{ at: beginning + 5 * minute, slot: 4, runIds: stopped.failedRunIds }])
+      // the slot that was due when the stop was noticed is not forgotten
+      assert.deepInclude(yield* world.journal.explain("a", 5), { _tag: "Skipped", reason: "stopped" })
+      yield* world.after(day)
+      assert.strictEqual(world.host.submitted.length, 4)
+    })
+  )
+
+  it.effect("start again after a success", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      for (const ending of ["failed", "failed", "succeeded", "failed", "failed"] as const) yield* fail(world, ending)
+      yield* world.after(minute)
+      assert.deepInclude(yield* world.summary("a"), { state: "active", failuresInRow: 2 })
+    })
+  )
+
+  it.effect("are cleared by resuming, which keeps the history; pausing keeps when it stopped", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* fail(world, "failed")
+      yield* world.after(2000)
+      const { stops, stoppedAt = 0 } = yield* world.summary("a")
+      assert.deepInclude(yield* world.journal.pause("a"), { state: "paused", stoppedAt, stoppedSlot: 1 })
+      const resumed = yield* world.journal.resume("a")
+      assert.deepStrictEqual([resumed.failuresInRow, resumed.failedRunIds, resumed.stops], [0, [], stops])
+      assert.isUndefined(resumed.stoppedAt)
+      assert.strictEqual(resumed.nextAt, beginning + minute + 2000 + minute)
+    })
+  )
+
+  it.effect("that are there already stop it when fewer are declared", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      for (const ending of ["failed", "failed"] as const) yield* fail(world, ending)
+      yield* world.after(30_000)
+      yield* world.restart([{ ...everyMinute, failuresInARow: 2 }])
+      assert.deepInclude(yield* world.summary("a"), { state: "stopped", stoppedSlot: 2, failuresInARow: 2 })
+    })
+  )
+})
+
+describe("declarations", () => {
+  it.effect("that are removed rest, and begin a grid when they are put back", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* world.after(minute)
+      world.host.end("succeeded")
+      yield* world.restart([])
+      yield* world.after(hour)
+      assert.strictEqual(world.host.submitted.length, 1)
+      assert.deepInclude(yield* world.summary("a"), { declared: false, nextAt: null, lastSlot: 1 })
+      assert.strictEqual((yield* Effect.flip(world.journal.pause("a")))._tag, "UnknownSchedule")
+      yield* world.restart()
+      assert.deepInclude(yield* world.summary("a"), {
+        declared: true,
+        lastSlot: 1,
+        generation: 2,
+        nextAt: beginning + minute + hour + minute
+      })
+      yield* world.after(minute)
+      assert.deepStrictEqual(
+        world.host.submitted.map(({ runId }) => runId),
+        ["a@1.1", "a@2.2"]
+      )
+    })
+  )
+
+  it.effect("that were removed have no slots, also when their last run fails once too often afterwards", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* world.after(minute)
+      yield* world.restart([])
+      world.host.end("failed")
+      yield* world.after(hour)
+      assert.deepInclude(yield* world.summary("a"), { declared: false, state: "stopped", lastSlot: 1, stoppedSlot: 1 })
+    })
+  )
+
+  it.effect("that were removed keep showing their stops", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* world.after(minute)
+      world.host.end("failed")
+      yield* world.after(1000)
+      yield* world.restart([])
+      assert.strictEqual((yield* world.summary("a")).stops.length, 1)
+    })
+  )
+
+  it.effect("whose interval changes while a slot is pending settle it first, by its old run id", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      world.host.manner = "silent"
+      yield* world.after(minute)
+      yield* world.restart([{ workflowId: "a", everySeconds: 300 }])
+      assert.deepInclude(yield* world.summary("a"), { everySeconds: 60, generation: 1 })
+      world.host.manner = "accepting"
+      yield* world.after(10_000)
+      assert.deepStrictEqual(
+        world.host.submitted.map(({ runId }) => runId),
+        ["a@1.1"]
+      )
+      assert.deepInclude(yield* world.summary("a"), {
+        everySeconds: 300,
+        generation: 2,
+        nextAt: beginning + minute + 10_000 + 300_000
+      })
+    })
+  )
+
+  it.effect("are checked", () =>
+    Effect.gen(function* () {
+      const { disk, host, restart } = yield* makeWorld([])
+      const seconds = (everySeconds: number) => restart([{ workflowId: "a", everySeconds }])
+      for (const good of [60, 86_400]) yield* seconds(good)
+      const bad = [59, 86_401, 60.5, Number.NaN, Infinity, JSON.parse('"60"') as number]
+      for (const everySeconds of bad) {
+        const error = yield* Effect.flip(seconds(everySeconds))
+        assert.strictEqual(error._tag, "InvalidRequest")
+        assert.include(error.message, "everySeconds is")
+      }
+      const wrong: ReadonlyArray<ReadonlyArray<ScheduleJournal.Schedule>> = [
+        [everyMinute, everyMinute],
+        [{ workflowId: "", everySeconds: 60 }],
+        [{ workflowId: "a", cron: "* * * *" }],
+        [{ workflowId: "a", cron: "61 * * * *" }],
+        [{ workflowId: "a", cron: "0 0 30 2 *" }],
+        [{ workflowId: "a", cron: "0 0 * * *", zone: "Mars/Olympus" }],
+        [{ ...everyMinute, failuresInARow: 0 }],
+        [{ ...everyMinute, input: Number.NaN }]
+      ]
+      for (const schedules of wrong) {
+        assert.strictEqual((yield* Effect.flip(start(disk, host, schedules)))._tag, "InvalidRequest")
+      }
+    })
+  )
+})

@@ -1,0 +1,238 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { ScheduleJournal, Storage } from "shiftboss"
+import { Advance } from "shiftboss/testing"
+import { beginning, day, hour, makeDisk, makeWallClock, makeWorld, minute, revive, start } from "./kit.ts"
+
+const everyMinute: ScheduleJournal.Schedule = { workflowId: "a", everySeconds: 60 }
+const slotsOf = (firings: ReadonlyArray<ScheduleJournal.Firing>) => firings.map(({ slot }) => slot)
+
+describe("the clock", () => {
+  it.effect("set back an hour makes no slot fire again and does not silence it for an hour", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(beginning)
+      const wall = yield* makeWallClock
+      yield* wall.advance(beginning)
+      const disk = yield* makeDisk
+      const host = (yield* makeWorld([])).host
+      host.endsAtOnce = "succeeded"
+      const { journal } = yield* wall.provide(
+        start(disk, host, [everyMinute, { workflowId: "daily", everySeconds: 86_400 }])
+      )
+      const events: Array<ScheduleJournal.LiveEvent> = []
+      yield* Effect.forkChild(Stream.runForEach(journal.events, (event) => Effect.sync(() => void events.push(event))))
+      yield* Effect.forkChild(wall.provide(journal.run))
+      const pass = Effect.fnUntraced(function* (seconds: number) {
+        for (let i = 0; i < seconds / 10; i++) {
+          yield* wall.advance(10_000)
+          yield* Advance.settle
+        }
+      })
+      yield* pass(180)
+      assert.strictEqual(host.submitted.length, 3)
+      yield* wall.step(-hour)
+      yield* pass(300)
+      assert.deepStrictEqual(slotsOf(host.submitted), [1, 2, 3, 4, 5, 6, 7].slice(0, host.submitted.length))
+      assert.isAtLeast(host.submitted.length, 6)
+      yield* wall.step(2 * hour)
+      yield* pass(120)
+      const ids = host.submitted.map(({ runId }) => runId)
+      assert.strictEqual(new Set(ids).size, ids.length)
+      assert.isAtMost(host.submitted.length, 10)
+      const steps = events.flatMap((event) => (event._tag === "ClockStepped" ? [event.byMillis] : []))
+      assert.deepStrictEqual(steps, [-hour, 2 * hour])
+      const summary = (yield* wall.provide(journal.list)).find(({ workflowId }) => workflowId === "daily")
+      assert.strictEqual(summary?.nextAt, beginning + day)
+    })
+  )
+})
+
+describe("events", () => {
+  it.effect("tell a subscriber that is too slow how many it missed, and keep the newest", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      host.endsAtOnce = "succeeded"
+      const gate = yield* Deferred.make<void>()
+      const seen: Array<ScheduleJournal.LiveEvent> = []
+      yield* Effect.forkChild(
+        Stream.runForEach(journal.events, (event) =>
+          Effect.andThen(
+            Effect.sync(() => void seen.push(event)),
+            Deferred.await(gate)
+          )
+        ),
+        { startImmediately: true }
+      )
+      for (let i = 0; i < 500; i++) yield* after(minute)
+      assert.strictEqual(seen.length, 1)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Advance.settle
+      const missed = seen.flatMap((event) => (event._tag === "EventsMissed" ? [event.count] : []))
+      const told = seen.length - missed.length
+      assert.strictEqual(missed.length, 1)
+      // a slot is written, accepted and, a look later, ended
+      assert.strictEqual(told + (missed[0] ?? 0), 500 * 3 - 1)
+      assert.deepInclude(seen.at(-1), { _tag: "RunAccepted", runId: "a@1.500" })
+    })
+  )
+})
+
+describe("a connection", () => {
+  it.effect("refuses requests before the journal is there and after it has gone", () =>
+    Effect.gen(function* () {
+      const { journal, connect } = yield* ScheduleJournal.connection
+      const world = yield* makeWorld([everyMinute])
+      const early = yield* Effect.flip(journal.list)
+      assert.strictEqual(early.reason, "NotConnected")
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* connect(world.journal)
+          assert.strictEqual((yield* journal.list).length, 1)
+          yield* journal.pause("a")
+        })
+      )
+      assert.strictEqual((yield* Effect.flip(journal.list)).reason, "NotConnected")
+      yield* world.journal.drain
+      assert.strictEqual((yield* Effect.flip(world.journal.list)).reason, "Ended")
+      assert.strictEqual((yield* Effect.flip(world.journal.run)).reason, "Ended")
+    })
+  )
+})
+
+describe("a host that hangs", () => {
+  it.effect("costs its own schedule a timeout and no other one anything", () =>
+    Effect.gen(function* () {
+      const { host, journal, summary } = yield* makeWorld([everyMinute], { hostTimeout: "5 seconds" })
+      yield* Effect.forkChild(journal.run)
+      host.manner = "hanging"
+      yield* Advance.advance("62 seconds", "1 second")
+      assert.strictEqual((yield* summary("a")).pending?._tag, "Run")
+      host.manner = "accepting"
+      yield* Advance.advance("10 seconds", "1 second")
+      assert.deepStrictEqual(slotsOf(host.submitted), [1])
+    })
+  )
+
+  it.effect("or does not: drain ends the loop at once", () =>
+    Effect.gen(function* () {
+      const { journal } = yield* makeWorld([everyMinute])
+      const loop = yield* Effect.forkChild(Effect.flip(journal.run))
+      yield* Advance.settle
+      yield* journal.drain
+      assert.strictEqual((yield* Fiber.join(loop)).reason, "Ended")
+    })
+  )
+
+  it.effect("is waited for by drain", () =>
+    Effect.gen(function* () {
+      const { host, journal } = yield* makeWorld([everyMinute], { hostTimeout: "5 seconds" })
+      host.manner = "hanging"
+      yield* TestClock.adjust(minute)
+      yield* Effect.forkChild(Effect.ignore(journal.tick))
+      yield* Advance.settle
+      const drained = yield* Effect.forkChild(journal.drain)
+      yield* Advance.settle
+      assert.isUndefined(drained.pollUnsafe())
+      yield* Advance.advance("5 seconds")
+      assert.isDefined(drained.pollUnsafe())
+    })
+  )
+})
+
+describe("effects of this process", () => {
+  const build = Effect.fnUntraced(function* (
+    storage: Storage.Storage["Service"],
+    run: Effect.Effect<unknown, unknown>
+  ) {
+    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run: () => run } })
+    const context = yield* Layer.build(Layer.fresh(layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))
+    return yield* ScheduleJournal.ScheduleJournal.pipe(Effect.provideContext(context))
+  })
+
+  it.effect("run on their slots and their failures stop the schedule", () =>
+    Effect.gen(function* () {
+      const disk = yield* makeDisk
+      const journal = yield* build(disk.storage, Effect.fail("no"))
+      yield* Effect.forkChild(journal.run)
+      yield* Advance.advance("4 minutes", "1 second")
+      assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
+    })
+  )
+
+  it.effect("need what each of them needs", () =>
+    Effect.gen(function* () {
+      class Mail extends Context.Service<Mail, { readonly sent: Array<string> }>()("test/Mail") {}
+      class Desk extends Context.Service<Desk, { readonly name: string }>()("test/Desk") {}
+      const schedules = ScheduleJournal.layerEffects({
+        report: {
+          everySeconds: 60,
+          input: { to: "all" },
+          run: ({ runId, input }) => Effect.map(Mail, ({ sent }) => void sent.push(`${runId} ${JSON.stringify(input)}`))
+        },
+        sweep: {
+          cron: "* * * * *",
+          run: Effect.fnUntraced(function* ({ runId }) {
+            const { name } = yield* Desk
+            ;(yield* Mail).sent.push(`${runId} ${name}`)
+          })
+        },
+        idle: { everySeconds: 3600, run: () => Effect.void }
+      })
+      // Fails to compile when a need is lost or one too many is there.
+      type Needs = Layer.Services<typeof schedules>
+      const exactly: [Needs, Storage.Storage | Mail | Desk] extends [Storage.Storage | Mail | Desk, Needs]
+        ? true
+        : false = true
+      assert.isTrue(exactly)
+      yield* TestClock.setTime(beginning)
+      const disk = yield* makeDisk
+      const sent: Array<string> = []
+      const context = yield* Layer.build(
+        schedules.pipe(
+          Layer.provide([
+            Layer.succeed(Storage.Storage, disk.storage),
+            Layer.succeed(Mail, { sent }),
+            Layer.succeed(Desk, { name: "front" })
+          ])
+        )
+      )
+      yield* TestClock.adjust(minute)
+      yield* Context.get(context, ScheduleJournal.ScheduleJournal).tick
+      yield* Advance.settle
+      assert.sameMembers(sent, ['report@1.1 {"to":"all"}', "sweep@1.1 front"])
+    })
+  )
+
+  it.effect("that a crash cuts off are lost, and never run twice", () =>
+    Effect.gen(function* () {
+      const disk = yield* makeDisk
+      const begun = yield* Deferred.make<void>()
+      const scope = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const journal = yield* build(disk.storage, Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+          yield* TestClock.adjust(minute)
+          yield* journal.tick
+          yield* Deferred.await(begun)
+          // The process dies: nothing of it is written any more.
+          disk.fault = { kind: "fail", written: false, after: 0 }
+          return Exit.void
+        })
+      )
+      assert.isTrue(Exit.isSuccess(scope))
+      yield* revive(disk)
+      let runs = 0
+      const journal = yield* build(
+        disk.storage,
+        Effect.sync(() => void runs++)
+      )
+      yield* journal.tick
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
+      assert.strictEqual(runs, 0)
+      yield* TestClock.adjust(minute)
+      yield* journal.tick
+      yield* Advance.settle
+      assert.strictEqual(runs, 1)
+    })
+  )
+})
