@@ -74,7 +74,7 @@ export interface FaultyStorage {
 // -----------------------------------------------------------------------------
 
 /**
- * A storage over the store, or over one in memory, with these faults.
+ * A storage over the store, or over one in memory, with these faults. The options are those of `Storage.fromEncoded`.
  *
  * ```ts
  * const first = FaultyStorage.make([{ on: "append", at: 3, wrong: "crash-after" }])
@@ -102,11 +102,11 @@ export const make = (
 
 /**
  * Marks what a program does to the world outside the store, such as a commit or a call to an agent: an operation like those
- * on the store, at which a fault can be, and which a process that has crashed does no more. Without a `FaultyStorage` that
- * runs the program it is just the effect.
+ * on the store, at which a fault can be. A process that has crashed does it no more, and one under way is interrupted.
+ * Without a `FaultyStorage` that runs the program it is just the effect.
  */
 export const outside = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Injected, R> =>
-  Effect.flatMap(CurrentLife, (life) => (life === undefined ? effect : life.guard("outside", effect)))
+  Effect.flatMap(CurrentLife, (life) => (life === undefined ? effect : life.guard("outside", life.whileAlive(effect))))
 
 // -----------------------------------------------------------------------------
 // internal
@@ -114,12 +114,12 @@ export const outside = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<
 
 class Life {
   readonly history: Array<Operation> = []
+  isDead = false
   private readonly faults: ReadonlyArray<Fault>
   private readonly counts = new Map<Operation, number>()
   private readonly crashed = Deferred.makeUnsafe<void>()
   /** Done once the program is being interrupted: what hangs in a dead process must not keep its finalizers. */
   private readonly buried = Deferred.makeUnsafe<never>()
-  private dead = false
 
   constructor(faults: ReadonlyArray<Fault>) {
     this.faults = faults
@@ -137,7 +137,12 @@ class Life {
 
   /** Does it, unless this process is dead. */
   unlessDead<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.suspend(() => (this.dead ? Deferred.await(this.buried) : effect))
+    return Effect.suspend(() => (this.isDead ? Deferred.await(this.buried) : effect))
+  }
+
+  /** Does it as far as this process lives: one that is cut off in the middle is interrupted. */
+  whileAlive<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.raceFirst(effect, Deferred.await(this.buried))
   }
 
   /** Does it, or what goes wrong with it. */
@@ -168,7 +173,7 @@ class Life {
   }
 
   private readonly crash = Effect.suspend(() => {
-    this.dead = true
+    this.isDead = true
     return Effect.andThen(Deferred.succeed(this.crashed, undefined), Deferred.await(this.buried))
   })
 
@@ -200,7 +205,9 @@ const half = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
 const faulty = (life: Life, store: Storage.Encoded): Storage.Encoded => ({
   acquire: (log, holder, options) => life.guard("open", store.acquire(log, holder, options)),
   renew: (log, epoch, now) => life.unlessDead(store.renew(log, epoch, now)),
-  release: (log, epoch) => life.guard("release", store.release(log, epoch)),
+  // One who is dead has nothing to say about it: a failed release would be logged.
+  release: (log, epoch) =>
+    Effect.suspend(() => (life.isDead ? Effect.void : life.guard("release", store.release(log, epoch)))),
   append: (log, epoch, standing, lines) =>
     // A new log appears with its header and first entries or not at all: there is nothing yet to tear.
     life.guard(

@@ -13,6 +13,11 @@ import { Clock, Context, Duration, Effect, Fiber, Latch, Layer, Scheduler, Semap
 export interface Options {
   /** Wall time at the start, in epoch milliseconds. Default: 2024-10-04T00:00Z, so that a clock can be set back. */
   readonly start?: number | undefined
+  /**
+   * So many turns of the scheduler with something left to run after each, and the program is said never to come to rest.
+   * Default: 1,000,000, which takes some seconds.
+   */
+  readonly mostTurns?: number | undefined
 }
 
 export interface WallClock extends Clock.Clock {
@@ -58,7 +63,9 @@ export interface WallClock extends Clock.Clock {
  * ```
  */
 export const make = (options: Options = {}): Effect.Effect<WallClock> =>
-  Effect.map(Scheduler.Scheduler, (scheduler) => makeUnder(scheduler, options.start ?? defaultStart))
+  Effect.map(Scheduler.Scheduler, (scheduler) =>
+    makeUnder(options.start ?? defaultStart, countTasks(scheduler, options.mostTurns ?? 1_000_000))
+  )
 
 // -----------------------------------------------------------------------------
 // internal
@@ -66,20 +73,16 @@ export const make = (options: Options = {}): Effect.Effect<WallClock> =>
 
 const defaultStart = 20_000 * 24 * 3_600_000
 
-/** So many turns with something left to run each time, and it never comes to rest: something is spinning. */
-const mostTurns = 100_000
-
 interface Timer {
   /** In monotonic milliseconds. */
   readonly due: number
   readonly latch: Latch.Latch
 }
 
-const makeUnder = (outer: Scheduler.Scheduler, start: number): WallClock => {
+const makeUnder = (start: number, tasks: ReturnType<typeof countTasks>): WallClock => {
   let monotonicMillis = 0
   let wallOffset = start
   const timers = new Timers()
-  const tasks = countTasks(outer)
   const one = Semaphore.makeUnsafe(1)
 
   /** Wakes the first timer, once everything that can run has run. */
@@ -191,7 +194,7 @@ class Timers {
 }
 
 /** A scheduler that knows how much is still to run on it. */
-const countTasks = (outer: Scheduler.Scheduler) => {
+const countTasks = (outer: Scheduler.Scheduler, mostTurns: number) => {
   let pending = 0
   const scheduler: Scheduler.Scheduler = {
     executionMode: outer.executionMode,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Stream } from "effect"
 import { Storage } from "shiftboss"
-import { CrashEverywhere, FaultyStorage } from "shiftboss/testing"
+import { CrashEverywhere, FaultyStorage, WallClock } from "shiftboss/testing"
 
 /** Sends letters, one an hour, and journals each before (or, which is wrong, without looking) it is sent. */
 const letters = (options: { readonly looks: boolean }) =>
@@ -119,13 +119,22 @@ describe("crashEverywhere", () => {
       const program = Effect.gen(function* () {
         yield* Effect.addFinalizer(() => Effect.ignore(say("finalizer")))
         yield* Effect.forkDetach(Effect.andThen(Effect.sleep("1 hour"), say("detached")))
+        const slow = Effect.andThen(
+          Effect.sleep("90 minutes"),
+          Effect.sync(() => done.push("under way"))
+        )
+        yield* Effect.forkDetach(FaultyStorage.outside(slow), { startImmediately: true })
         yield* say("first")
         yield* Effect.sleep("2 hours")
         yield* say("never")
       })
-      const first = FaultyStorage.make([{ on: "outside", at: 1, wrong: "crash-after" }])
-      assert.isUndefined(yield* first.run(Effect.scoped(program)))
+      const first = FaultyStorage.make([{ on: "outside", at: 2, wrong: "crash-after" }])
+      const clock = yield* WallClock.make()
+      assert.isUndefined(yield* clock.passWhile(first.run(Effect.scoped(program))))
+      yield* clock.pass("3 hours")
       assert.deepStrictEqual(done, ["first"])
+      yield* clock.passWhile(first.restart().run(Effect.scoped(program)))
+      assert.deepStrictEqual(done, ["first", "first", "detached", "under way", "never", "finalizer"])
     })
   )
 })

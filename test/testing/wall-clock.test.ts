@@ -98,7 +98,7 @@ describe("WallClock", () => {
 
   it.effect("says so when the program never comes to rest", () =>
     Effect.gen(function* () {
-      const clock = yield* WallClock.make({ start })
+      const clock = yield* WallClock.make({ start, mostTurns: 1_000 })
       yield* Effect.forkChild(Effect.provide(Effect.forever(Effect.yieldNow), clock.layer))
       const cause = yield* Effect.sandbox(clock.pass("1 hour")).pipe(Effect.flip)
       assert.include(String(cause), "never comes to rest")
