@@ -40,7 +40,7 @@ export interface WallClock extends Clock.Clock {
    * take no real time, and each timer fires exactly at its time.
    *
    * *Gotcha*: an answer from outside the program, from a disk or a child process, does not hold the time back: a time-out
-   * around it fires first.
+   * around it fires first. And time is in one hand: `pass` called by the program itself would wait for ever.
    */
   readonly passWhile: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Puts a program under this clock, for tests that move it by hand. */
@@ -101,16 +101,16 @@ const makeUnder = (start: number, tasks: ReturnType<typeof countTasks>): WallClo
     monotonicMillis = Math.max(monotonicMillis, end)
   }, one.withPermit)
 
-  const sleep = Effect.fnUntraced(function* (duration: Duration.Duration) {
+  const sleep = (duration: Duration.Duration): Effect.Effect<void> => {
     const millis = Duration.toMillis(duration)
-    if (!(millis > 0)) return yield* Effect.yieldNow
-    const timer = { due: monotonicMillis + millis, latch: Latch.makeUnsafe() }
-    timers.add(timer)
-    yield* Effect.ensuring(
-      timer.latch.await,
-      Effect.sync(() => timers.remove(timer))
+    if (!(millis > 0)) return Effect.yieldNow
+    const begin = Effect.sync(() => timers.add({ due: monotonicMillis + millis, latch: Latch.makeUnsafe() }))
+    return Effect.acquireUseRelease(
+      begin,
+      (timer) => timer.latch.await,
+      (timer) => Effect.sync(() => timers.remove(timer))
     )
-  })
+  }
 
   const passToNext = Effect.gen(function* () {
     yield* tasks.rest
@@ -165,7 +165,7 @@ class Timers {
     return this.timers[0]?.due ?? Infinity
   }
 
-  add(timer: Timer): void {
+  add(timer: Timer): Timer {
     let low = 0
     let high = this.timers.length
     while (low < high) {
@@ -175,6 +175,7 @@ class Timers {
     }
     this.timers.splice(low, 0, timer)
     this.latch.openUnsafe()
+    return timer
   }
 
   take(): Timer | undefined {

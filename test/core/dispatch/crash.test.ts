@@ -12,6 +12,8 @@ interface Run {
 /** What the processes did to the world outside the store; it survives them. */
 interface World {
   readonly runs: Array<Run>
+  /** Steps whose result `train` was given. */
+  readonly acknowledged: Array<Run>
   readonly calls: Array<Improvements.Batch<unknown>>
   readonly edits: Set<string>
 }
@@ -23,21 +25,20 @@ const beginning = 20_000 * 24 * hour
 /** A case that goes through all a case can go through. Each step's body can be cut off before and after it. */
 const train = (world: World) => (case_: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
   Effect.gen(function* () {
-    const step = (name: string, minutes: number) =>
-      seat.step(
-        name,
-        { reads: name === "try" },
-        Effect.andThen(
-          Effect.sleep(`${minutes} minutes`),
-          FaultyStorage.outside(
-            Effect.sync(() => {
-              world.runs.push({ work: `${case_.id} ${name}`, start: seat.info.start })
-              return `${name} of ${case_.id}`
-            })
-          )
-        )
-      )
-    const said = [yield* step("try", case_.id.length)]
+    const step = Effect.fnUntraced(function* (name: string, minutes: number) {
+      const run: Run = { work: `${case_.id} ${name}`, start: seat.info.start }
+      const body = Effect.sync(() => {
+        world.runs.push(run)
+        return `${name} of ${case_.id}`
+      })
+      // The late one may park while an apply is at work.
+      const reads = name === "try" && case_.id !== "parking late"
+      const work = Effect.delay(FaultyStorage.outside(body), `${minutes} minutes`)
+      const result = yield* seat.step(name, { reads }, work)
+      world.acknowledged.push(run)
+      return result
+    })
+    const said = [yield* step("try", case_.id === "parking late" ? 18 : case_.id.length)]
     if (case_.id === "failing") return yield* Effect.fail("the account is gone")
     if (case_.id === "difficult") return Case.difficult("no one knows")
     if (case_.id === "holding") yield* seat.hold("quota", beginning + hour)
@@ -68,7 +69,7 @@ const programOf = (world: World, ids: ReadonlyArray<string>) =>
         train: train(world),
         improve: { request: Missing, apply: apply(world) }
       },
-      { seats: 2, applyAt: 2 }
+      { seats: 3, applyAt: 2 }
     )
     return { ...summary, over: yield* Clock.currentTimeMillis }
   }).pipe(Effect.provide(Dispatcher.layer))
@@ -96,6 +97,10 @@ const checkSteps = (events: ReadonlyArray<DispatcherEvent.DispatcherEvent>, worl
       `${work} was run again after it had ended`
     )
     assert.strictEqual(during.filter((run) => run.start === start).length, 1, work)
+  }
+  for (const { work, start } of world.acknowledged) {
+    const isRepeated = world.runs.some((run) => run.work === work && run.start > start)
+    assert.isFalse(isRepeated, `${work} was run again after its result had been given`)
   }
   const ended = events.flatMap((event) => (event._tag === "StepEnded" ? [`${event.case} ${event.step}`] : []))
   assert.strictEqual(new Set(ended).size, ended.length, "a step ended twice")
@@ -133,7 +138,7 @@ const resultsOf = ({ completed, difficult, failed, waiting, end }: Result) => ({
 
 const trialOf = (ids: ReadonlyArray<string>, results: ReturnType<typeof resultsOf>) =>
   Effect.sync(() => {
-    const world: World = { runs: [], calls: [], edits: new Set() }
+    const world: World = { runs: [], acknowledged: [], calls: [], edits: new Set() }
     return {
       program: programOf(world, ids),
       check: ({ exit, storage, lives }: CrashEverywhere.Ended<Result, unknown>) =>
@@ -153,10 +158,11 @@ describe("a run that is cut off anywhere", () => {
   it.live("is finished by the next start with the same results, and nothing is done twice or lost", () =>
     Effect.gen(function* () {
       const report = yield* CrashEverywhere.crashEverywhere(
-        trialOf(["parking", "holding", "failing", "parking twice", "difficult", "plain"], {
+        trialOf(["parking", "parking twice", "parking late", "holding", "failing", "difficult", "plain"], {
           completed: [
             { case: "holding", value: "try of holding, last of holding" },
             { case: "parking", value: "try of parking, again of parking, last of parking" },
+            { case: "parking late", value: "try of parking late, again of parking late, last of parking late" },
             { case: "parking twice", value: "try of parking twice, again of parking twice, last of parking twice" },
             { case: "plain", value: "try of plain, last of plain" }
           ],
