@@ -46,3 +46,48 @@ export class Failure extends Schema.Class<Failure>("shiftboss/Failure")({
   /** When the limit is said to end, in epoch milliseconds. */
   resetAt: Schema.optional(Schema.Number)
 }) {}
+
+/** How far a failure of each kind usually reaches. An agent that knows better says so, as with a limit of one model. */
+export const usualScope: { readonly [kind in FailureKind]: FailureScope } = {
+  Capacity: "model",
+  ServerError: "model",
+  Network: "machine",
+  Throttled: "account",
+  RateLimited: "account",
+  StreamCut: "request",
+  Interrupted: "session",
+  Hung: "session",
+  SessionLost: "session",
+  SessionPoisoned: "session",
+  ContextOverflow: "session",
+  SessionBusy: "session",
+  ModelUnavailable: "model",
+  TurnLimit: "request",
+  OutputLimit: "request",
+  BudgetExhausted: "request",
+  Billing: "account",
+  Auth: "account",
+  Config: "request",
+  Refused: "request",
+  LauncherFailed: "machine",
+  Unknown: "request",
+  Stopped: "request"
+}
+
+/** A failure of the usual scope. Without `raw` nothing was printed; without `resetAt` no end of it is known. */
+export const make = (
+  kind: FailureKind,
+  detail: string,
+  more?: {
+    readonly scope?: FailureScope | undefined
+    readonly raw?: string | null | undefined
+    readonly resetAt?: number | null | undefined
+  }
+): Failure =>
+  new Failure({
+    kind,
+    scope: more?.scope ?? usualScope[kind],
+    detail,
+    raw: more?.raw ?? null,
+    ...(typeof more?.resetAt === "number" ? { resetAt: more.resetAt } : {})
+  })

@@ -1,1 +1,8 @@
+export * as ClaudeCode from "./ClaudeCode.ts"
+export * as Codex from "./Codex.ts"
 export * as FileStorage from "./FileStorage.ts"
+export * as Gemini from "./Gemini.ts"
+export * as NodeMain from "./NodeMain.ts"
+export * as PlainText from "./PlainText.ts"
+export * as ProcessLauncher from "./ProcessLauncher.ts"
+export * as Protocol from "./Protocol.ts"

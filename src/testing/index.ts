@@ -1,5 +1,11 @@
 export * as Advance from "./Advance.ts"
 export * as CrashEverywhere from "./CrashEverywhere.ts"
 export * as FaultyStorage from "./FaultyStorage.ts"
+export {
+  type Case as LauncherCase,
+  launcherConformance,
+  type Subject as LauncherSubject
+} from "./LauncherConformance.ts"
+export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"
 export * as WallClock from "./WallClock.ts"

@@ -21,7 +21,7 @@ export const beginApply = Effect.fnUntraced(function* (run: Run, improve: Improv
     fiber: undefined
   }
   run.changed()
-  const fiber = yield* Effect.forkDetach(run.gate.write(apply(run, improve, again)), { startImmediately: true })
+  const fiber = yield* Effect.forkDetach(run.gate.write(apply(run, improve, again)))
   run.alive.add(fiber)
   if (run.applying !== undefined) run.applying.fiber = fiber
   fiber.addObserver((exit) => {

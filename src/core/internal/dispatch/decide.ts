@@ -211,8 +211,9 @@ export const next = (state: State, live: Live, now: number): Action => {
     if (fresh !== undefined) return { _tag: "Claim", case: fresh, lane: "fresh" }
     if (!live.surveyed && !live.selecting) return { _tag: "Select" }
   }
-  // A hold that ends while all seats are taken is looked at when one is free: its time is past by then.
-  const due = live.freeSeats.size > 0 ? nextDue(state, live) : Infinity
+  // With no seat free the end of a hold changes nothing: the next seat that is given back does.
+  if (live.freeSeats.size === 0) return { _tag: "Wait", until: Infinity }
+  const due = nextDue(state, live)
   if (!idle) return { _tag: "Wait", until: due }
   if (live.applyAt !== undefined && state.pending.size > 0) return { _tag: "Apply" }
   if (due < Infinity) return { _tag: "Wait", until: due }

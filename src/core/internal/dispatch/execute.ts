@@ -49,7 +49,7 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
       const opened = yield* Effect.exit(restore(Effect.raceFirst(Fiber.join(opening), Effect.as(asked, undefined))))
       if (Exit.isFailure(opened) || opened.value === undefined) {
         // Opening a log may hang: it is given up, and what it gets after all is released.
-        yield* Effect.forkDetach(Effect.andThen(Fiber.interrupt(opening), Scope.close(scope, Exit.void)))
+        yield* within(options.grace, Effect.andThen(Fiber.interrupt(opening), Scope.close(scope, Exit.void)))
         return Exit.isFailure(opened) ? yield* Effect.failCause(opened.cause) : yield* stoppedBeforeStart
       }
       const run = makeRun(place.board, workload, options, opened.value)
@@ -107,10 +107,8 @@ const makeRun = (
     look: Latch.makeUnsafe(false),
     changed: () => void PubSub.publishUnsafe(board.pulses, "changed"),
     journal: journal.make(log, state, {
-      counted: (event, cursor) => {
-        note(state, live, event)
-        PubSub.publishUnsafe(board.entries, { _tag: "Entry", cursor, event })
-      },
+      counted: (event) => note(state, live, event),
+      publish: (entries) => PubSub.publishAll(board.entries, entries),
       broken: (error) => beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
     })
   }
@@ -119,13 +117,13 @@ const makeRun = (
 
 /** Begins the run, works until nothing can happen any more, and says so in the log. */
 const work = Effect.fnUntraced(function* (run: Run) {
-  const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
+  const version = run.workload.version === undefined ? undefined : yield* ask(run, run.workload.version)
   const { phases } = run.state
   yield* written(run, {
     _tag: "RunStarted",
     at: yield* Clock.currentTimeMillis,
     start: run.state.start + 1,
-    version,
+    version: version ?? run.state.version,
     found: {
       open: run.state.cases.size - Object.values(phases).reduce((sum, ids) => sum + ids.size, 0),
       parked: phases.parked.size,
@@ -138,6 +136,16 @@ const work = Effect.fnUntraced(function* (run: Run) {
   yield* loop(run)
   const end = endOf(run)
   if (end !== undefined) yield* written(run, { _tag: "RunEnded", at: yield* Clock.currentTimeMillis, end })
+})
+
+/** Asks something of the host, unless the run comes to its end first. */
+const ask = Effect.fnUntraced(function* <A>(run: Run, question: Effect.Effect<A, unknown>) {
+  const fiber = yield* Effect.forkDetach(question)
+  run.alive.add(fiber)
+  fiber.addObserver(() => void run.alive.delete(fiber))
+  const given = yield* Effect.raceFirst(Fiber.join(fiber), Effect.as(Deferred.await(run.endingBegan), undefined))
+  fiber.interruptUnsafe()
+  return given
 })
 
 const endOf = ({ ending }: Run): RunEnd | undefined => {
@@ -207,15 +215,21 @@ const abandon = Effect.fnUntraced(function* (run: Run) {
   yield* Effect.timeoutOption(Effect.interruptible(unwound), Duration.times(run.options.grace, 2))
 })
 
+/** Whether the effect ended within that time; one that did not goes on by itself. */
+const within = Effect.fnUntraced(function* (time: Duration.Duration, effect: Effect.Effect<unknown>) {
+  const fiber = yield* Effect.forkDetach(effect, { startImmediately: true })
+  if (fiber.pollUnsafe() !== undefined) return true
+  const exit = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), time)
+  return exit._tag === "Some"
+})
+
 /** Releases the log, or says what still needs it: then it is released when that is gone. */
 const release = Effect.fnUntraced(function* (run: Run, scope: Scope.Closeable) {
   const close = Scope.close(scope, Exit.void)
   const storage = run.journal.writing()
   if (run.alive.size === 0 && !storage) {
-    const closing = yield* Effect.forkDetach(close, { startImmediately: true })
-    if (closing.pollUnsafe() !== undefined) return undefined
-    const closed = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(closing)), run.options.grace)
-    return closed._tag === "Some" ? undefined : new StopTimedOut({ cases: [], apply: null, storage: true })
+    const closed = yield* within(run.options.grace, close)
+    return closed ? undefined : new StopTimedOut({ cases: [], apply: null, storage: true })
   }
   const cases = [...new Set([...run.live.unwinding, ...run.live.running.keys()])]
   const apply = run.applying?.apply ?? null

@@ -1,7 +1,8 @@
 /**
  * The one writer of a dispatcher's log: events are durable, then they count, in the order of the log.
  */
-import { Cause, Deferred, Effect } from "effect"
+import { Cause, Deferred, Effect, Exit } from "effect"
+import type { Entry } from "../../Dispatcher.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import type { Log } from "../../Storage.ts"
 import { type LogFenced, StorageError } from "../../StorageError.ts"
@@ -25,15 +26,15 @@ export interface Journal {
   readonly idle: Effect.Effect<void>
 }
 
-export const make = (
-  log: Log<DispatcherEvent>,
-  state: State,
-  options: {
-    /** Called when an event counts. */
-    readonly counted: (event: DispatcherEvent, cursor: number) => void
-    readonly broken: (error: WriteError) => void
-  }
-): Journal => {
+export interface Options {
+  /** Called when an event counts. */
+  readonly counted: (event: DispatcherEvent) => void
+  /** Tells others of events that count, before those who wrote them go on. */
+  readonly publish: (entries: ReadonlyArray<Entry>) => Effect.Effect<unknown>
+  readonly broken: (error: WriteError) => void
+}
+
+export const make = (log: Log<DispatcherEvent>, state: State, options: Options): Journal => {
   let queue: Array<Commit> = []
   let failed: WriteError | undefined
   let writer: Deferred.Deferred<void> | undefined
@@ -45,12 +46,12 @@ export const make = (
     Deferred.doneUnsafe(commit.done, result)
   }
 
-  const count = (commit: Commit) => {
-    let { cursor } = state
-    for (const event of commit.events) evolve(state, event)
-    commit.onCounted?.()
-    for (const event of commit.events) options.counted(event, ++cursor)
-    answer(commit, Effect.void)
+  const refuse = (commits: ReadonlyArray<Commit>, cause: Cause.Cause<WriteError>) => {
+    failed = errorOf(log.name, cause)
+    const refused = [...commits, ...queue]
+    queue = []
+    options.broken(failed)
+    for (const commit of refused) answer(commit, Effect.fail(failed))
   }
 
   // All that came while one flush was under way goes into the next one: the cost of a flush is shared.
@@ -58,39 +59,42 @@ export const make = (
     while (queue.length > 0) {
       const commits = queue
       queue = []
-      yield* Effect.matchCause(log.append(commits.flatMap((commit) => commit.events)), {
-        onSuccess: () => commits.forEach(count),
-        onFailure: (cause) => {
-          failed = errorOf(log.name, cause)
-          const refused = [...commits, ...queue]
-          queue = []
-          options.broken(failed)
-          for (const commit of refused) answer(commit, Effect.fail(failed))
-        }
-      })
+      const exit = yield* Effect.exit(log.append(commits.flatMap((commit) => commit.events)))
+      if (Exit.isFailure(exit)) refuse(commits, exit.cause)
+      else {
+        yield* options.publish(commits.flatMap((commit) => count(state, options, commit)))
+        for (const commit of commits) answer(commit, Effect.void)
+      }
     }
     writer = undefined
     Deferred.doneUnsafe(done, Effect.void)
   })
 
-  const commit = (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) =>
-    Effect.uninterruptible(
-      Effect.suspend(() => {
-        if (failed !== undefined) return Effect.fail(failed)
-        const done = Deferred.makeUnsafe<void, WriteError>()
-        queue.push({ events, onCounted, done })
-        unanswered++
-        if (writer !== undefined) return Deferred.await(done)
-        writer = Deferred.makeUnsafe<void>()
-        return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
-      })
-    )
-
   return {
-    commit,
     writing: () => unanswered > 0,
-    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer)))
+    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer))),
+    commit: (events, onCounted) =>
+      Effect.uninterruptible(
+        Effect.suspend(() => {
+          if (failed !== undefined) return Effect.fail(failed)
+          const done = Deferred.makeUnsafe<void, WriteError>()
+          queue.push({ events, onCounted, done })
+          unanswered++
+          if (writer !== undefined) return Deferred.await(done)
+          writer = Deferred.makeUnsafe<void>()
+          return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
+        })
+      )
   }
+}
+
+/** Folds the events in, with whatever has to happen in the same instant. */
+const count = (state: State, options: Options, commit: Commit): ReadonlyArray<Entry> => {
+  const before = state.cursor
+  for (const event of commit.events) evolve(state, event)
+  commit.onCounted?.()
+  for (const event of commit.events) options.counted(event)
+  return commit.events.map((event, index) => ({ _tag: "Entry", cursor: before + index + 1, event }))
 }
 
 /** A defect of an adapter ends the run as its errors do, or the writer would be waited for for ever. */

@@ -39,7 +39,7 @@ const onSeat = Effect.fnUntraced(function* (run: Run, case_: Case, occupant: Occ
   const begin = beginning.length === 0 ? Effect.void : run.journal.commit(beginning)
   const exit = yield* Effect.matchEffect(begin, {
     onFailure: () => Effect.succeed(undefined),
-    onSuccess: () => train(run, case_, occupant)
+    onSuccess: () => (occupant.withdrawal === undefined ? train(run, case_, occupant) : Effect.succeed(undefined))
   })
   const events = yield* settled(run, occupant, exit)
   const leave = () => {

@@ -14,7 +14,7 @@ export const beginSelect = Effect.fnUntraced(function* (run: Run) {
   run.live.selecting = true
   // What happens while it is read makes it worth reading again; nothing else does.
   run.live.surveyed = true
-  const fiber = yield* Effect.forkDetach(Effect.scoped(read(run)), { startImmediately: true })
+  const fiber = yield* Effect.forkDetach(Effect.scoped(read(run)))
   run.selecting = fiber
   run.alive.add(fiber)
   fiber.addObserver((exit) => {

@@ -80,11 +80,13 @@ const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
           home.current = session
           return Effect.ensuring(
             execute(home, session, close(workload), checked),
-            Effect.sync(() => {
+            Effect.suspend(() => {
               home.current = undefined
-              PubSub.publishUnsafe(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 })
-              PubSub.publishUnsafe(home.board.pulses, "ended")
-              Deferred.doneUnsafe(session.ended, Effect.void)
+              return Effect.all([
+                PubSub.publish(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 }),
+                PubSub.publish(home.board.pulses, "ended"),
+                Deferred.succeed(session.ended, undefined)
+              ])
             })
           )
         })

@@ -27,6 +27,8 @@ export interface Ended {
 /**
  * Where a dispatcher tells what happens. Both slide: a slow subscriber loses the oldest and never slows a run. The
  * last message of a run is its end, which is so never lost.
+ *
+ * `publishUnsafe` does not slide but loses the newest: good enough for one pulse of many, and for nothing else.
  */
 export interface Board {
   readonly entries: PubSub.PubSub<Entry | Ended>
