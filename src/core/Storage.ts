@@ -151,7 +151,7 @@ export interface Ending {
 }
 
 export interface EncodedOptions {
-  /** Whether other processes may work on the logs. Default: true. */
+  /** Whether other processes may work on the logs. If not, no lease is renewed: nobody watches it. Default: true. */
   readonly shared?: boolean | undefined
   /** After how long without renewal a holder of which nothing else is known counts as gone. Default 30 seconds. */
   readonly lease?: Duration.Input | undefined
@@ -176,7 +176,7 @@ export interface EncodedOptions {
 export const fromEncoded = (encoded: Encoded, options: EncodedOptions = {}): Storage["Service"] => {
   const store = makeStore(encoded, options)
   return Storage.of({
-    shared: options.shared ?? true,
+    shared: store.shared,
     open: Effect.fn("Storage.open")((log: string) => openLog(store, log)),
     read: (log) => readLog(store, log),
     list: (prefix) => listLogs(store, prefix ?? ""),

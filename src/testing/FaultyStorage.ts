@@ -1,7 +1,7 @@
 /**
  * A storage that goes wrong where a test says so: it fails, delays, hangs, tears or crashes at the n-th operation.
  */
-import { Deferred, type Duration, Effect, type Exit, Fiber, Schema, Stream } from "effect"
+import { Context, Deferred, type Duration, Effect, type Exit, Fiber, Schema, Stream } from "effect"
 import { Storage } from "shiftboss"
 
 // -----------------------------------------------------------------------------
@@ -10,9 +10,9 @@ import { Storage } from "shiftboss"
 
 /**
  * What is counted. Appends that wait for each other are one flush, and count once; `read` is a reading of any kind, by a
- * replay too. Renewals of a lease are not counted.
+ * replay too. `outside` is what the program marked as such. Renewals of a lease are not counted.
  */
-export type Operation = "open" | "append" | "replace" | "read" | "list" | "remove" | "release"
+export type Operation = "open" | "append" | "replace" | "read" | "list" | "remove" | "release" | "outside"
 
 /** What goes wrong. */
 export type Wrong =
@@ -56,9 +56,11 @@ export interface FaultyStorage {
   readonly storage: Storage.Storage["Service"]
   /** How many operations there have been so far. */
   readonly operations: Effect.Effect<number>
+  /** Those operations, in order. */
+  readonly history: Effect.Effect<ReadonlyArray<Operation>>
   /**
    * Runs the program with this storage until it ends, or until a fault ends the process: then the answer is `undefined`, and
-   * nothing the program did afterwards, its finalizers included, has reached the store.
+   * nothing the program did afterwards, its finalizers included, has reached the store or come `outside`.
    */
   readonly run: <A, E, R>(
     program: Effect.Effect<A, E, R>
@@ -72,7 +74,7 @@ export interface FaultyStorage {
 // -----------------------------------------------------------------------------
 
 /**
- * A storage over the store, or over one in memory, with these faults.
+ * A storage over the store, or over one in memory, with these faults. The options are those of `Storage.fromEncoded`.
  *
  * ```ts
  * const first = FaultyStorage.make([{ on: "append", at: 3, wrong: "crash-after" }])
@@ -82,31 +84,42 @@ export interface FaultyStorage {
  */
 export const make = (
   faults: ReadonlyArray<Fault> = [],
-  store: Storage.Encoded = Storage.makeMemory()
+  store: Storage.Encoded = Storage.makeMemory(),
+  options: Storage.EncodedOptions = {}
 ): FaultyStorage => {
   const life = new Life(faults)
   const alive = () => Effect.succeed(false)
-  const storage = Storage.fromEncoded(faulty(life, store), { alive })
+  const storage = Storage.fromEncoded(faulty(life, store), { alive, ...options })
   return {
     storage,
-    operations: Effect.sync(() => life.count),
-    run: (program) => life.run(Effect.provideService(program, Storage.Storage, storage)),
-    restart: (faults) => make(faults, store)
+    operations: Effect.sync(() => life.history.length),
+    history: Effect.sync(() => [...life.history]),
+    run: (program) =>
+      life.run(program.pipe(Effect.provideService(Storage.Storage, storage), Effect.provideService(CurrentLife, life))),
+    restart: (faults) => make(faults, store, options)
   }
 }
+
+/**
+ * Marks what a program does to the world outside the store, such as a commit or a call to an agent: an operation like those
+ * on the store, at which a fault can be. A process that has crashed does it no more, and one under way is interrupted.
+ * Without a `FaultyStorage` that runs the program it is just the effect.
+ */
+export const outside = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Injected, R> =>
+  Effect.flatMap(CurrentLife, (life) => (life === undefined ? effect : life.guard("outside", life.whileAlive(effect))))
 
 // -----------------------------------------------------------------------------
 // internal
 // -----------------------------------------------------------------------------
 
 class Life {
-  count = 0
+  readonly history: Array<Operation> = []
+  isDead = false
   private readonly faults: ReadonlyArray<Fault>
   private readonly counts = new Map<Operation, number>()
   private readonly crashed = Deferred.makeUnsafe<void>()
   /** Done once the program is being interrupted: what hangs in a dead process must not keep its finalizers. */
   private readonly buried = Deferred.makeUnsafe<never>()
-  private dead = false
 
   constructor(faults: ReadonlyArray<Fault>) {
     this.faults = faults
@@ -116,22 +129,28 @@ class Life {
   next(operation: Operation): Wrong | undefined {
     const count = (this.counts.get(operation) ?? 0) + 1
     this.counts.set(operation, count)
-    this.count++
-    const isDue = ({ on, at }: Fault) => (on === undefined ? at === this.count : on === operation && at === count)
+    this.history.push(operation)
+    const isDue = ({ on, at }: Fault) =>
+      at === (on === undefined ? this.history.length : count) && (on === undefined || on === operation)
     return this.faults.find(isDue)?.wrong
   }
 
   /** Does it, unless this process is dead. */
-  unlessDead<A>(effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> {
-    return Effect.suspend(() => (this.dead ? Deferred.await(this.buried) : effect))
+  unlessDead<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.suspend(() => (this.isDead ? Deferred.await(this.buried) : effect))
+  }
+
+  /** Does it as far as this process lives: one that is cut off in the middle is interrupted. */
+  whileAlive<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    return Effect.raceFirst(effect, Deferred.await(this.buried))
   }
 
   /** Does it, or what goes wrong with it. */
-  guard<A>(operation: Operation, effect: Effect.Effect<A, unknown>, torn = Effect.asVoid(effect)) {
-    const attempt = Effect.suspend((): Effect.Effect<A, unknown> => {
+  guard<A, E, R>(operation: Operation, effect: Effect.Effect<A, E, R>, torn = Effect.asVoid(effect)) {
+    const attempt = Effect.suspend((): Effect.Effect<A, E | Injected, R> => {
       const wrong = this.next(operation)
       if (wrong === undefined) return effect
-      const failure = Effect.fail(new Injected({ operation, at: this.count }))
+      const failure = Effect.fail(new Injected({ operation, at: this.history.length }))
       if (typeof wrong === "object") return Effect.delay(effect, wrong.delay)
       switch (wrong) {
         case "fail":
@@ -154,7 +173,7 @@ class Life {
   }
 
   private readonly crash = Effect.suspend(() => {
-    this.dead = true
+    this.isDead = true
     return Effect.andThen(Deferred.succeed(this.crashed, undefined), Deferred.await(this.buried))
   })
 
@@ -171,6 +190,11 @@ class Life {
   }
 }
 
+/** The process that a program lives in. */
+const CurrentLife = Context.Reference<Life | undefined>("shiftboss/testing/CurrentLife", {
+  defaultValue: () => undefined
+})
+
 /** Half of the lines, and half of the one after them with what a store says of a line that was cut off. */
 const half = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   const whole = lines.length >> 1
@@ -181,7 +205,9 @@ const half = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
 const faulty = (life: Life, store: Storage.Encoded): Storage.Encoded => ({
   acquire: (log, holder, options) => life.guard("open", store.acquire(log, holder, options)),
   renew: (log, epoch, now) => life.unlessDead(store.renew(log, epoch, now)),
-  release: (log, epoch) => life.guard("release", store.release(log, epoch)),
+  // One who is dead has nothing to say about it: a failed release would be logged.
+  release: (log, epoch) =>
+    Effect.suspend(() => (life.isDead ? Effect.void : life.guard("release", store.release(log, epoch)))),
   append: (log, epoch, standing, lines) =>
     // A new log appears with its header and first entries or not at all: there is nothing yet to tear.
     life.guard(

@@ -1,4 +1,5 @@
 export * as Advance from "./Advance.ts"
+export * as CrashEverywhere from "./CrashEverywhere.ts"
 export * as FaultyStorage from "./FaultyStorage.ts"
 export * as ScriptedWorkflows from "./ScriptedWorkflows.ts"
 export {
@@ -8,3 +9,4 @@ export {
 } from "./LauncherConformance.ts"
 export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"
+export * as WallClock from "./WallClock.ts"

@@ -185,6 +185,26 @@ describe("a log over the seam", () => {
     })
   )
 
+  for (const [shared, renewals] of [
+    [true, 8640],
+    [false, 0]
+  ] as const) {
+    it.effect(`renews its hold ${renewals} times a day when it is ${shared ? "" : "not "}shared`, () =>
+      Effect.gen(function* () {
+        const store = Storage.makeMemory()
+        let renewed = 0
+        const renew: Storage.Encoded["renew"] = (...lock) =>
+          Effect.andThen(
+            Effect.sync(() => renewed++),
+            store.renew(...lock)
+          )
+        yield* Storage.fromEncoded({ ...store, renew }, { shared }).open("log")
+        yield* TestClock.adjust("1 day")
+        assert.strictEqual(renewed, renewals)
+      })
+    )
+  }
+
   it("refuses a lease that makes no sense", () => {
     assert.throws(() => Storage.fromEncoded(Storage.makeMemory(), { lease: 0 }), /lease has to be a positive/)
     assert.throws(() => Storage.fromEncoded(Storage.makeMemory(), { closeWithin: "-1 seconds" }), /closeWithin/)

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Case, Dispatcher } from "shiftboss"
+import { WallClock } from "shiftboss/testing"
 import {
   cases,
   changes,
@@ -334,5 +335,27 @@ describe("a hold", () => {
       assert.deepStrictEqual(completedIds(summary), ["past"])
       assert.match(summary.failed[0]!.reason, /the hold "h" ends at Infinity .*: give it epoch milliseconds/)
     }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("that ends while all seats are taken waits for one without looking again and again", () =>
+    Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start: 0 })
+      const run = Dispatcher.run(
+        {
+          cases: cases("held", "long"),
+          train: (c, seat) =>
+            Effect.gen(function* () {
+              if (c.id === "held") yield* seat.hold("quota", until)
+              else yield* seat.step("long", Effect.sleep("9 hours"))
+              return Case.completed()
+            })
+        },
+        { seats: 1 }
+      )
+      // A loop that looks again at once never comes to rest, and the clock says so.
+      const summary = yield* clock.passWhile(Effect.provide(run, layer))
+      assert.deepStrictEqual(completedIds(summary), ["long", "held"])
+      assert.strictEqual(yield* clock.currentTimeMillis, 9 * 3_600_000)
+    })
   )
 })

@@ -87,7 +87,7 @@ export const openLog = Effect.fnUntraced(function* (
   // Not to be interrupted between two holds, of which nobody would give the second one back.
   if (ledger.epoch >= held.epoch) yield* Effect.uninterruptible(raise(store, log, held, ledger.epoch))
   writer.epoch = held.epoch
-  yield* Effect.forkScoped(keep(store, log, held, writer.lose))
+  if (store.shared) yield* Effect.forkScoped(keep(store, log, held, writer.lose))
   return {
     name: log,
     replay: replay(store, log, writer),

@@ -9,6 +9,7 @@ export type Operation = StorageError["operation"]
 
 export interface Store {
   readonly encoded: Encoded
+  readonly shared: boolean
   readonly identity: Effect.Effect<Identity>
   readonly alive: NonNullable<EncodedOptions["alive"]>
   readonly remedy: NonNullable<EncodedOptions["remedy"]>
@@ -79,6 +80,7 @@ export const makeStore = (encoded: Encoded, options: EncodedOptions): Store => {
   )
   return {
     encoded,
+    shared: options.shared ?? true,
     identity: Effect.suspend(() => (own === undefined ? drawIdentity : Effect.succeed(own))),
     newId: (identity) => `${identity.id}/${++holders}`,
     isOwn: (id) => own !== undefined && id.startsWith(`${own.id}/`),

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { type Disk, nodeDisk } from "../../src/node/internal/storage/disk.ts"
+import { append, folder, read, storageIn } from "./support/folders.ts"
+
+/** Does something else at one moment of an acquisition: when the taker is about to link its lock for the first time. */
+const beforeFirstLink = (meanwhile: (link: { readonly from: string; readonly to: string }) => Promise<void>) => {
+  let done = false
+  return {
+    link: async (from, to) => {
+      if (!done) {
+        done = true
+        await meanwhile({ from, to })
+      }
+      await nodeDisk.link(from, to)
+    }
+  } satisfies Partial<Disk>
+}
+
+describe("two who take one log at the same time", () => {
+  it.live("take different numbers, when the number of one was used and removed since it looked", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      const others = Effect.gen(function* () {
+        // Takes the number that the late one is about to link, frees it, and leaves no record that would tell of it.
+        yield* Effect.scoped(storageIn(path).open("log"))
+        return yield* storageIn(path).open("log") // removes that number, and holds the next
+      })
+      const context = yield* Effect.context<Effect.Services<typeof others>>()
+      let number = ""
+      let other: Effect.Success<typeof others> | undefined
+      const late = storageIn(
+        path,
+        beforeFirstLink(async ({ to }) => {
+          number = to
+          other = await Effect.runPromiseWith(context)(others)
+        })
+      )
+      const error = yield* Effect.flip(Effect.scoped(late.open("log")))
+      assert.strictEqual(number, join(path, "log.2.lock"))
+      assert.strictEqual(error._tag, "LogHeld")
+      assert(other !== undefined)
+      yield* other.append([2])
+      assert.deepStrictEqual(yield* Stream.runCollect(other.replay), [1, 2])
+      // Not even a trace of the late one is left, which its successors could take for a lock.
+      assert.isFalse(existsSync(number))
+    })
+  )
+
+  it.live("take one after the other, when the first is done before the second has linked", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const late = storageIn(
+        path,
+        beforeFirstLink(() => Effect.runPromise(append(storageIn(path), "log", "first")))
+      )
+      yield* append(late, "log", "second")
+      assert.deepStrictEqual(yield* read(late, "log"), ["first", "second"])
+    })
+  )
+})
