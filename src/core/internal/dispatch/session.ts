@@ -6,7 +6,7 @@ import type { Entry } from "../../Dispatcher.ts"
 import type { Run } from "./run.ts"
 
 /** So many events a subscriber may fall behind before it gets a gap. */
-const buffered = 4096
+const buffered = 1024
 
 /** From the moment `run` is called until its log is released. */
 export interface Session {
