@@ -113,6 +113,12 @@ const fresh = (rev: number, round: number): CaseRecord => ({
   holds: undefined
 })
 
+/**
+ * All that is kept of a case of the first rev and round that completed with nothing, shared by all of them: there may
+ * be a million. Nothing changes a record that completed; a new rev or round has a record of its own.
+ */
+const completedRecord: CaseRecord = Object.freeze({ ...fresh(1, 1), phase: "completed" })
+
 /** The record of the case, made when there is none. A log always names a case's revs in order. */
 const recordOf = (state: State, id: string, rev: number): CaseRecord => {
   const known = state.cases.get(id)
@@ -193,8 +199,10 @@ const evolveCase = (state: State, event: OfCase): void => {
       record.until = event.until
       return enter(state, id, record, "held", event.at)
     case "CaseCompleted":
-      record.value = event.value
-      return ended(state, id, record, "completed", event.at)
+      ended(state, id, record, "completed", event.at)
+      if (event.value !== undefined) record.value = event.value
+      else if (record.rev === 1 && record.round === 1) state.cases.set(id, completedRecord)
+      return
     case "CaseDifficult":
       ended(state, id, record, "difficult", event.at)
       record.reason = event.reason
