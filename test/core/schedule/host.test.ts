@@ -140,6 +140,42 @@ describe("a host that hangs", () => {
   )
 })
 
+describe("a host that answers something else", () => {
+  it.effect("has not answered: nothing is decided, and it is asked again", () =>
+    Effect.gen(function* () {
+      const { host, journal, after, summary } = yield* makeWorld([everyMinute])
+      const { submit, outcome } = host.workflows
+      for (const odd of [null, undefined, 5, "Accepted", {}, { _tag: "Done" }, { _tag: "Refused", reason: 5 }]) {
+        Object.assign(host.workflows, { submit: () => Effect.succeed(odd) })
+        yield* after(minute)
+        assert.deepInclude((yield* summary("a")).pending, { _tag: "Run", slot: 1 })
+        assert.strictEqual((yield* Effect.flip(journal.pause("a")))._tag, "SchedulesUnavailable")
+      }
+      Object.assign(host.workflows, { submit })
+      yield* after(minute)
+      for (const odd of [null, undefined, 5, "done", {}]) {
+        Object.assign(host.workflows, { outcome: () => Effect.succeed(odd) })
+        yield* after(minute)
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "running" })
+      }
+      Object.assign(host.workflows, { outcome })
+      host.end("succeeded")
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "succeeded" })
+    })
+  )
+
+  it.effect("at great length is kept in part", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      const reason = "no ".repeat(400_000)
+      Object.assign(host.workflows, { submit: () => Effect.succeed({ _tag: "Refused", reason }) })
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { reason: "refused", detail: reason.slice(0, 1000) })
+    })
+  )
+})
+
 describe("effects of this process", () => {
   const build = Effect.fnUntraced(function* (
     storage: Storage.Storage["Service"],
