@@ -179,9 +179,9 @@ describe("a host that answers something else", () => {
 describe("effects of this process", () => {
   const build = Effect.fnUntraced(function* (
     storage: Storage.Storage["Service"],
-    run: Effect.Effect<unknown, unknown>
+    run: () => Effect.Effect<unknown, unknown>
   ) {
-    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run: () => run } })
+    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run } })
     const context = yield* Layer.build(Layer.fresh(layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))
     return yield* ScheduleJournal.ScheduleJournal.pipe(Effect.provideContext(context))
   })
@@ -189,10 +189,32 @@ describe("effects of this process", () => {
   it.effect("run on their slots and their failures stop the schedule", () =>
     Effect.gen(function* () {
       const disk = yield* makeDisk
-      const journal = yield* build(disk.storage, Effect.fail("no"))
+      const journal = yield* build(disk.storage, () => Effect.fail("no"))
       yield* Effect.forkChild(journal.run)
       yield* Advance.advance("4 minutes", "1 second")
       assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
+    })
+  )
+
+  it.effect("that throw, or are no effects, fail", () =>
+    Effect.gen(function* () {
+      const runs: ReadonlyArray<() => unknown> = [
+        () => {
+          throw new Error("no")
+        },
+        () => undefined,
+        () => Promise.resolve()
+      ]
+      for (const run of runs) {
+        const { storage } = yield* makeDisk
+        const journal = yield* build(storage, run as () => Effect.Effect<unknown>)
+        yield* TestClock.adjust(minute)
+        yield* journal.tick
+        yield* Advance.settle
+        yield* TestClock.adjust(2000)
+        yield* journal.tick
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "failed" })
+      }
     })
   )
 
@@ -246,7 +268,9 @@ describe("effects of this process", () => {
       const begun = yield* Deferred.make<void>()
       const scope = yield* Effect.scoped(
         Effect.gen(function* () {
-          const journal = yield* build(disk.storage, Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+          const journal = yield* build(disk.storage, () =>
+            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+          )
           yield* TestClock.adjust(minute)
           yield* journal.tick
           yield* Deferred.await(begun)
@@ -258,10 +282,7 @@ describe("effects of this process", () => {
       assert.isTrue(Exit.isSuccess(scope))
       yield* revive(disk)
       let runs = 0
-      const journal = yield* build(
-        disk.storage,
-        Effect.sync(() => void runs++)
-      )
+      const journal = yield* build(disk.storage, () => Effect.sync(() => void runs++))
       yield* journal.tick
       assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
       assert.strictEqual(runs, 0)
