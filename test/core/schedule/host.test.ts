@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { Advance } from "shiftboss/testing"
@@ -44,6 +44,22 @@ describe("the clock", () => {
       assert.deepStrictEqual(steps, [-hour, 2 * hour])
       const summary = (yield* wall.provide(journal.list)).find(({ workflowId }) => workflowId === "daily")
       assert.strictEqual(summary?.nextAt, beginning + day)
+    })
+  )
+})
+
+describe("a run that goes on", () => {
+  it.effect("is asked after no more often because the clock was set back", () =>
+    Effect.gen(function* () {
+      const { host, journal } = yield* makeWorld([{ workflowId: "a", everySeconds: 86_400 }])
+      yield* TestClock.adjust(day)
+      yield* journal.tick
+      yield* TestClock.setTime(beginning)
+      yield* Effect.forkChild(journal.run)
+      yield* Advance.settle
+      const before = host.asked
+      yield* Advance.advance("5 minutes", "1 second")
+      assert.isAtMost(host.asked - before, 12)
     })
   )
 })
@@ -96,6 +112,20 @@ describe("a connection", () => {
       yield* world.journal.drain
       assert.strictEqual((yield* Effect.flip(world.journal.list)).reason, "Ended")
       assert.strictEqual((yield* Effect.flip(world.journal.run)).reason, "Ended")
+    })
+  )
+})
+
+describe("a journal connected twice", () => {
+  it.effect("stays connected when the older of the two scopes closes", () =>
+    Effect.gen(function* () {
+      const { journal, connect } = yield* ScheduleJournal.connection
+      const world = yield* makeWorld([everyMinute])
+      const older = yield* Scope.make()
+      yield* Scope.provide(connect(world.journal), older)
+      yield* connect(world.journal)
+      yield* Scope.close(older, Exit.void)
+      assert.strictEqual((yield* journal.list).length, 1)
     })
   )
 })

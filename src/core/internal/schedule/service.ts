@@ -28,8 +28,9 @@ export interface Settings {
   readonly concurrency: number
 }
 
-/** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s. */
-const askAgainAt = (since: number, now: number) => now + Math.min(Math.max(now - since, 1000), longestSleepMillis)
+/** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s; so, too, when the clock was set back. */
+const askAgainAt = (since: number, now: number) =>
+  now + Math.min(Math.max(Math.abs(now - since), 1000), longestSleepMillis)
 
 const nextLookAt = (progress: ScheduleProgress | undefined, now: number): number => {
   if (progress === undefined) return Infinity
