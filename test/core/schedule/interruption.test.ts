@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { ScheduleJournal } from "shiftboss"
 import { Advance } from "shiftboss/testing"
-import { makeWorld, minute } from "./kit.ts"
+import { makeDisk, makeWorld, minute, start } from "./kit.ts"
 
 const everyMinute = (workflowId: string): ScheduleJournal.Schedule => ({ workflowId, everySeconds: 60 })
 const many = Array.from({ length: 5 }, (_, i) => everyMinute(`w${i}`))
@@ -39,6 +39,34 @@ describe("an interruption", () => {
       yield* Effect.forkChild(journal.run)
       yield* Advance.advance("70 seconds", "5 seconds")
       assert.strictEqual(host.submitted.length, 1)
+    })
+  )
+})
+
+describe("the end of the journal", () => {
+  it.effect("while its log is read again leaves the log to others", () =>
+    Effect.gen(function* () {
+      const { host } = yield* makeWorld([])
+      const disk = yield* makeDisk
+      const gate = yield* Deferred.make<void>()
+      let isSlow = false
+      const { storage } = disk
+      const open: typeof storage.open = (name) =>
+        Effect.map(storage.open(name), (log) => ({
+          ...log,
+          replay: Stream.unwrap(Effect.as(isSlow ? Deferred.await(gate) : Effect.void, log.replay))
+        }))
+      const slow = { ...disk, storage: { ...storage, open } }
+      const process = yield* start(slow, host, [everyMinute("a")])
+      disk.fault = { kind: "fail", written: false, after: 0 }
+      yield* Effect.flip(process.journal.pause("a"))
+      isSlow = true
+      const reading = yield* Effect.forkChild(Effect.exit(process.journal.list))
+      yield* Advance.settle
+      yield* process.stop
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(reading)
+      yield* (yield* start(disk, host, [everyMinute("a")])).stop
     })
   )
 })
