@@ -150,7 +150,10 @@ describe("declarations", () => {
         [{ workflowId: "a", cron: "0 0 30 2 *" }],
         [{ workflowId: "a", cron: "0 0 * * *", zone: "Mars/Olympus" }],
         [{ ...everyMinute, failuresInARow: 0 }],
-        [{ ...everyMinute, input: Number.NaN }]
+        [{ ...everyMinute, input: Number.NaN }],
+        [{ ...everyMinute, workflowId: 1n as never }],
+        [null as never],
+        null as never
       ]
       for (const schedules of wrong) {
         assert.strictEqual((yield* Effect.flip(start(disk, host, schedules)))._tag, "InvalidRequest")
