@@ -6,7 +6,7 @@ import { SystemDown } from "../../Case.ts"
 import { ApplyFailed } from "../../DispatcherError.ts"
 import { Applied, type Request } from "../../Improvements.ts"
 import { applyEnded } from "./metrics.ts"
-import { beginEnding, breakWith, happened, type Run } from "./run.ts"
+import { beginEnding, breakWith, happened, type Run, shown } from "./run.ts"
 import { applyName, type Applying } from "./state.ts"
 
 type Improve = NonNullable<Run["workload"]["improve"]>
@@ -59,7 +59,7 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
   for (const reason of exit.cause.reasons) {
     if (Cause.isFailReason(reason) && reason.error instanceof SystemDown) return breakWith(run, reason.error)
   }
-  const reason = Cause.pretty(exit.cause)
+  const reason = shown(exit.cause)
   yield* run.journal.commit([{ _tag: "ApplyFailed", at, apply: name, reason }])
   yield* applyEnded("Failed")
   breakWith(run, new ApplyFailed({ apply: name, reason }))
@@ -91,7 +91,7 @@ const call = Effect.fnUntraced(function* (run: Run, improve: Improve, begun: App
   if (isApplied(applied)) return applied
   return yield* Effect.die(
     new Error(
-      `apply ${begun.apply} answered with ${String(applied)}: return Improvements.changed(…) or Improvements.skipped(…)`
+      `apply ${begun.apply} answered with no outcome: return Improvements.changed(…) or Improvements.skipped(…)`
     )
   )
 })

@@ -146,9 +146,10 @@ const ask = Effect.fnUntraced(function* <A>(run: Run, question: Effect.Effect<A,
   const fiber = yield* Effect.forkDetach(question)
   run.alive.add(fiber)
   fiber.addObserver(() => void run.alive.delete(fiber))
-  const given = yield* Effect.raceFirst(Fiber.join(fiber), Effect.as(Deferred.await(run.endingBegan), undefined))
-  fiber.interruptUnsafe()
-  return given
+  return yield* Effect.ensuring(
+    Effect.raceFirst(Fiber.join(fiber), Effect.as(Deferred.await(run.endingBegan), undefined)),
+    Effect.sync(() => fiber.interruptUnsafe())
+  )
 })
 
 const endOf = (run: Run): RunEnd | undefined => {

@@ -59,12 +59,14 @@ export const make = (log: Log<DispatcherEvent>, state: State, options: Options):
     while (queue.length > 0) {
       const commits = queue
       queue = []
-      const exit = yield* Effect.exit(log.append(commits.flatMap((commit) => commit.events)))
+      const exit = yield* Effect.exit(
+        Effect.andThen(
+          log.append(commits.flatMap((commit) => commit.events)),
+          Effect.suspend(() => options.publish(commits.flatMap((commit) => count(state, options, commit))))
+        )
+      )
       if (Exit.isFailure(exit)) refuse(commits, exit.cause)
-      else {
-        yield* options.publish(commits.flatMap((commit) => count(state, options, commit)))
-        for (const commit of commits) answer(commit, Effect.void)
-      }
+      else for (const commit of commits) answer(commit, Effect.void)
     }
     writer = undefined
     Deferred.doneUnsafe(done, Effect.void)
@@ -97,7 +99,7 @@ const count = (state: State, options: Options, commit: Commit): ReadonlyArray<En
   return commit.events.map((event, index) => ({ _tag: "Entry", cursor: before + index + 1, event }))
 }
 
-/** A defect of an adapter ends the run as its errors do, or the writer would be waited for for ever. */
+/** A defect ends the run as an error does, or the writer would be waited for for ever. */
 const errorOf = (log: string, cause: Cause.Cause<WriteError>): WriteError => {
   const fail = cause.reasons.find(Cause.isFailReason)
   return (
@@ -105,7 +107,7 @@ const errorOf = (log: string, cause: Cause.Cause<WriteError>): WriteError => {
     new StorageError({
       operation: "append",
       log,
-      remedy: "This is a fault of the storage's adapter: report it there, and start again.",
+      remedy: "This is a fault of the storage's adapter or of shiftboss: report it, and start again.",
       cause: Cause.squash(cause)
     })
   )

@@ -9,7 +9,7 @@ import type { Json } from "../../Storage.ts"
 import { awaitHold, revOf } from "./decide.ts"
 import { json } from "./json.ts"
 import { caseLeft } from "./metrics.ts"
-import { breakWith, happened, type Occupant, type Run } from "./run.ts"
+import { breakWith, happened, type Occupant, type Run, shown } from "./run.ts"
 import * as seat from "./seat.ts"
 import { requestId } from "./state.ts"
 
@@ -26,6 +26,7 @@ export const occupy = Effect.fnUntraced(function* (run: Run, case_: Case) {
     seat: number,
     over: Deferred.makeUnsafe(),
     withdrawal: undefined,
+    left: false,
     step: null,
     since: yield* Clock.currentTimeMillis
   }
@@ -41,7 +42,11 @@ const onSeat = Effect.fnUntraced(function* (run: Run, case_: Case, occupant: Occ
     onFailure: () => Effect.succeed(undefined),
     onSuccess: () => (occupant.withdrawal === undefined ? train(run, case_, occupant) : Effect.succeed(undefined))
   })
-  const events = yield* settled(run, occupant, exit)
+  occupant.left = true
+  // Whatever a host answered with, its seat has to be free again.
+  const events = yield* Effect.catchCause(settled(run, occupant, exit), (cause) =>
+    failed(run, shown(cause), { at: occupant.since, case: occupant.case, rev: occupant.rev }, true)
+  )
   const leave = () => {
     run.occupants.delete(occupant.case)
     run.live.running.delete(occupant.case)
@@ -110,7 +115,7 @@ const settled = Effect.fnUntraced(function* (run: Run, occupant: Occupant, exit:
     breakWith(run, down.error)
     return []
   }
-  return yield* failed(run, Cause.pretty(exit.cause), of, !Cause.hasInterruptsOnly(exit.cause))
+  return yield* failed(run, shown(exit.cause), of, !Cause.hasInterruptsOnly(exit.cause))
 })
 
 type OfCase = { readonly at: number; readonly case: string; readonly rev: number }
@@ -141,7 +146,7 @@ const ended = (run: Run, occupant: Occupant, result: CaseResult<Json | void>, of
     return Effect.as(caseLeft("difficult"), [{ _tag: "CaseDifficult", ...of, reason: String(result.reason) }])
   }
   if (!Predicate.isTagged(result, "Completed")) {
-    return failed(run, `train answered with neither Case.completed nor Case.difficult, but ${String(result)}`, of, true)
+    return failed(run, "train answered with neither Case.completed nor Case.difficult: return one of them", of, true)
   }
   if (result.value === undefined) {
     run.row = []
@@ -153,7 +158,7 @@ const ended = (run: Run, occupant: Occupant, result: CaseResult<Json | void>, of
       return Effect.as(caseLeft("completed"), [{ _tag: "CaseCompleted", ...of, value }])
     },
     onFailure: (cause) =>
-      failed(run, `the value that case "${occupant.case}" completed with is not JSON: ${Cause.pretty(cause)}`, of, true)
+      failed(run, `the value that case "${occupant.case}" completed with is not JSON: ${shown(cause)}`, of, true)
   })
 }
 

@@ -41,6 +41,8 @@ export interface Occupant {
   /** Done when `train` has ended or the seat is taken back, whatever comes first. */
   readonly over: Deferred.Deferred<void>
   withdrawal: Withdrawal | undefined
+  /** `train` is over: whoever kept the seat is answered no more, and what it still does counts no more. */
+  left: boolean
   step: string | null
   /** When it took the seat, or began the step. */
   since: number
@@ -89,6 +91,15 @@ export const spentUsd = (run: Run): number => {
   let sum = 0
   for (const cost of run.spent.values()) sum += cost
   return sum
+}
+
+/** The cause for a person. Total: what a host fails with may throw when it is asked what it is. */
+export const shown = (cause: Cause.Cause<unknown>): string => {
+  try {
+    return Cause.pretty(cause)
+  } catch {
+    return "it failed with something that cannot be shown: its toString or toJSON throws"
+  }
 }
 
 /** Something happened: what runs next is decided anew. */

@@ -18,6 +18,8 @@ const InStep = Context.Reference<string | undefined>("shiftboss/core/InStep", { 
 const misuse = (occupant: Occupant, problem: string, remedy: string) =>
   Effect.die(new Error(`${problem} (case "${occupant.case}"): ${remedy}`))
 
+const isOpen = (occupant: Occupant) => occupant.withdrawal === undefined && !occupant.left
+
 /** One operation of a case at a time, each name once, none inside a step, none on a seat that was taken back. */
 const operations = (occupant: Occupant) => {
   const one = Semaphore.makeUnsafe(1)
@@ -35,7 +37,7 @@ const operations = (occupant: Occupant) => {
         return misuse(occupant, `the name "${name}" is used twice`, "in a loop, number the names")
       }
       used.add(name)
-      return one.withPermit(Effect.suspend(() => (occupant.withdrawal === undefined ? body : away)))
+      return one.withPermit(Effect.suspend(() => (isOpen(occupant) ? body : away)))
     })
 }
 
@@ -186,6 +188,7 @@ const live = (
           run.changed()
         })
       )
+      if (occupant.left && occupant.withdrawal === undefined) return yield* away
       const result = yield* encodeResult(occupant, name, codec, value)
       const at = yield* Clock.currentTimeMillis
       const event: DispatcherEvent = {

@@ -1,12 +1,12 @@
 /**
  * Reads the selection and checks it against itself and the log.
  */
-import { Cause, Clock, Effect, Exit } from "effect"
+import { Clock, Effect, Exit } from "effect"
 import type { Case } from "../../Case.ts"
 import { InvalidSelection } from "../../DispatcherError.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { revOf, select, type Selection } from "./decide.ts"
-import { beginEnding, breakWith, type Run } from "./run.ts"
+import { beginEnding, breakWith, type Run, shown } from "./run.ts"
 import type { State } from "./state.ts"
 
 /** Reads the selection in a fiber of its own: a host's database may take its time, and a stop does not wait for it. */
@@ -23,7 +23,7 @@ export const beginSelect = Effect.fnUntraced(function* (run: Run) {
     run.live.selecting = false
     run.live.selected = true
     if (Exit.isFailure(exit)) {
-      const reason = Cause.pretty(exit.cause)
+      const reason = shown(exit.cause)
       beginEnding(run, { _tag: "Broken", cause: exit.cause, end: { _tag: "SelectionFailed", reason } })
     }
     run.look.openUnsafe()

@@ -73,25 +73,30 @@ const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
       given: Options = {}
     ) =>
       Effect.flatMap(options.check(given), (checked) =>
-        Effect.suspend(() => {
-          const running = home.current
-          if (running !== undefined) return Effect.fail(alreadyRunning(home.log))
-          const session = makeSession()
-          home.current = session
-          return Effect.ensuring(
-            execute(home, session, close(workload), checked),
-            Effect.suspend(() => {
-              home.current = undefined
-              return Effect.all([
-                PubSub.publish(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 }),
-                PubSub.publish(home.board.pulses, "ended"),
-                Deferred.succeed(session.ended, undefined)
-              ])
-            })
-          )
-        })
+        Effect.acquireUseRelease(
+          begin(home),
+          (session) => execute(home, session, close(workload), checked),
+          (session) => end(home, session)
+        )
       ) as Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
   )
+
+const begin = (home: Home) =>
+  Effect.suspend(() => {
+    if (home.current !== undefined) return Effect.fail(alreadyRunning(home.log))
+    home.current = makeSession()
+    return Effect.succeed(home.current)
+  })
+
+const end = (home: Home, session: Session) =>
+  Effect.suspend(() => {
+    home.current = undefined
+    return Effect.all([
+      PubSub.publish(home.board.entries, { _tag: "Ended", cursor: session.run?.state.cursor ?? 0 }),
+      PubSub.publish(home.board.pulses, "ended"),
+      Deferred.succeed(session.ended, undefined)
+    ])
+  })
 
 /**
  * Forgets what the workload's functions need and fail with: they run in fibers forked by the caller's, which has it,
