@@ -43,16 +43,21 @@ describe("the first program", () => {
   )
 })
 
-describe("the guide to tuning loops", () => {
-  const demo = globSync("examples/demo/*.ts", { cwd: root }).map(read)
+/** Pages whose code is copied from programs that are type-checked and run elsewhere. */
+const copied = [
+  { page: "docs/tuning-loop.md", from: "examples/demo/*.ts" },
+  { page: "docs/dispatcher.md", from: "examples/guide/*.ts" }
+]
 
-  it("shows code of the demo, letter by letter", () => {
-    const blocks = codeOf("docs/tuning-loop.md")
+for (const { page, from } of copied) {
+  it(`${page} shows code of ${from}, letter by letter`, () => {
+    const programs = globSync(from, { cwd: root }).map(read)
+    const blocks = codeOf(page)
     assert.isNotEmpty(blocks)
     for (const block of blocks)
       assert(
-        demo.some((file) => file.includes(block)),
+        programs.some((program) => program.includes(block)),
         block
       )
   })
-})
+}
