@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { RecheckRule } from "shiftboss"
 import { type Expected, expectedAllFail, expectedControlled, factorOf, overHistories, type Rates } from "./oracle.ts"
@@ -111,5 +112,26 @@ it("the Bayes factor is the ratio of two beta-binomial likelihoods", () => {
     const found = RecheckRule.bayesFactor(counts({ newFailed, earlierPassed, earlierFailed }))
     const expected = factorOf(newFailed, earlierPassed, earlierFailed)
     assert.closeTo(found / expected, 1, 1e-9)
+  }
+})
+
+it("the page about rechecks shows these figures", () => {
+  const page = readFileSync(new URL("../../../docs/rechecks.md", import.meta.url), "utf8")
+  const percent = (share: number) => `${(100 * share).toFixed(2)} %`
+  for (const rate of rates) {
+    const [whole, broken] = [tenAt(rate), tenAt(rate, 0.1)]
+    const [kept, lost] = [expectedControlled(whole), expectedControlled(broken)]
+    const row = [
+      rate,
+      percent(expectedAllFail(2, whole).regressed),
+      percent(kept.regressed),
+      expectedAllFail(2, whole).runs.toFixed(2),
+      kept.runs.toFixed(2),
+      percent(1 - expectedAllFail(2, broken).regressed),
+      percent(lost.passed),
+      percent(lost.baseline + lost.inconclusive),
+      lost.runs.toFixed(2)
+    ]
+    assert.include(page, `\n| ${row.join(" | ")} |\n`)
   }
 })
