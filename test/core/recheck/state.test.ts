@@ -119,6 +119,12 @@ describe("a regression", () => {
     assert.deepStrictEqual(requests, ["c0@recheck-001", "c0@recheck-002", null, null])
   })
 
+  it("found without controls is unconfirmed, and only reported", () => {
+    const loop = begun(1, rulesOf({ rule: RecheckRule.controlled({ controls: false }) }))
+    loop.drain(() => "failure")
+    assert.deepStrictEqual(loop.state.ended[0]?.outcome, { _tag: "Regressed", confirmed: false, request: null })
+  })
+
   it("comes first after the next apply", () => {
     const loop = begun(20, rulesOf({ rule: RecheckRule.allFail(2), rechecks: 3 }))
     const [, , last] = [...loop.state.open.keys()]
@@ -145,6 +151,30 @@ it("a void recheck leaves what is known of its case as it was", () => {
   loop.drain(() => "failure")
   assert.deepStrictEqual(outcomes(loop), ["Void"])
   assert.strictEqual(loop.state.histories.size, 0)
+})
+
+it("a revised case begins anew, but for a request that an apply has begun to take", () => {
+  const loop = begun(2)
+  loop.drain(() => "failure")
+  loop.append([applyOf(2, ["c0@recheck-001"])[0]!])
+  const revised = (id: string) => ({ _tag: "CaseRevised", at: 0, case: id, rev: 2, from: 1 }) as const
+  loop.append([revised("c0"), revised("c1")])
+  assert.deepStrictEqual([...loop.state.repairs.keys()], ["c0@recheck-001"])
+  assert.strictEqual(loop.state.histories.size + loop.state.sent.size, 0)
+})
+
+it("what is known of a case is counted on by its rechecks at unchanged quality", () => {
+  const loop = begun(1, rulesOf())
+  loop.drain(() => "pass")
+  loop.append(applyOf(2))
+  loop.queue()
+  const answers: Array<Outcome> = ["failure", "failure", "error", "pass", "pass"] // new, new, control twice, new
+  loop.drain(() => answers.shift()!)
+  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 4, failed: 2, regressed: undefined })
+  loop.append(applyOf(3))
+  loop.queue()
+  loop.drain((_, arm) => (arm === "new" ? "failure" : "pass"))
+  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 6, failed: 2, regressed: "confirmed" })
 })
 
 it("after a crash at any append nothing is tried again, and it ends as if nothing had happened", () => {

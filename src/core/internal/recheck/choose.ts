@@ -48,8 +48,8 @@ export const choose = (candidates: Candidates, options: ChooseOptions): Readonly
   const regressed = [...histories].flatMap(([id, history]) => (isFirst(history) ? [id] : []))
   const first = least(regressed, key, rechecks, isFree)
   const isNext = (id: string): boolean => {
-    const { passed, failed, ...rest } = histories.get(id) ?? completedOnce
-    return passRate(passed, failed) >= leastRate && !isFirst({ passed, failed, ...rest }) && isFree(id)
+    const history = histories.get(id) ?? completedOnce
+    return passRate(history.passed, history.failed) >= leastRate && !isFirst(history) && isFree(id)
   }
   return [...first, ...least(completed, key, rechecks - first.length, isNext)]
 }

@@ -21,8 +21,9 @@ export interface OpenRecheck {
   newFailed: number
   controlPassed: number
   controlFailed: number
-  /** Tries that said nothing since the last one that counted, and what the last of them said. */
+  /** Tries that said nothing since the last one that counted. */
   voids: number
+  /** Why the last of those that ever said nothing did. */
   reason: string | null
   /** Of the last failure on the new version. */
   repair: Json | undefined
@@ -162,7 +163,6 @@ const join = (recheck: OpenRecheck, change: Change): void => {
   recheck.version = change.to
   recheck.previous = change.from
   recheck.voids = 0
-  recheck.reason = null
 }
 
 const addTry = (recheck: OpenRecheck, event: Extract<RecheckEvent, { readonly _tag: "TryEnded" }>): void => {
@@ -172,7 +172,6 @@ const addTry = (recheck: OpenRecheck, event: Extract<RecheckEvent, { readonly _t
     return
   }
   recheck.voids = 0
-  recheck.reason = null
   recheck[`${event.arm}${event.outcome === "pass" ? "Passed" : "Failed"}`]++
   if (event.arm === "new" && event.outcome === "failure") recheck.repair = event.repair
 }
