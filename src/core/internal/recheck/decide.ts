@@ -94,14 +94,13 @@ export const next = (
   const judged = verdict(countsOf(state, recheck), rules.rule)
   switch (judged._tag) {
     case "Run":
+      return judged
     case "Passed":
-      return judged._tag === "Run" ? judged : ended(recheck, judged, at)
-    case "Void":
-      return ended(
-        recheck,
-        { _tag: "Void", reason: (judged.reason === "unjudged" && recheck.reason) || judged.reason },
-        at
-      )
+      return ended(recheck, judged, at)
+    case "Void": {
+      const said = judged.reason === "unjudged" ? recheck.reason : null
+      return ended(recheck, { _tag: "Void", reason: said ?? judged.reason }, at)
+    }
     case "Regressed": {
       const confirmed = rules.rule._tag === "Controlled" && rules.rule.controls
       const request = mayAsk(state, recheck, rules) ? nameOf(recheck.case, recheck.apply) : null
