@@ -1,0 +1,147 @@
+/**
+ * How many false repairs one harmless apply sets off, when each repair is itself a harmless apply with rechecks of its
+ * own. After a build:
+ *
+ *     node test/bench/recheck-loop.bench.ts [trials]
+ */
+import { RecheckRule } from "shiftboss"
+import { judgeBatch, type Member } from "../../src/core/internal/recheck/batch.ts"
+import { completedOnce } from "../../src/core/internal/recheck/choose.ts"
+import { applyOf, Loop, rulesOf, started } from "../core/recheck/loop.ts"
+import { seeded } from "../core/recheck/support.ts"
+
+const trials = Number(process.argv[2] ?? 2000)
+const cases = 40
+const mean = 0.67
+const mostApplies = 60
+
+interface World {
+  readonly name: string
+  readonly rate: (random: () => number) => number
+  /** Runs of each case before the first apply, the one that completed it included. */
+  readonly earlier: number
+}
+
+const spread = (by: number) => (random: () => number) => mean - by + 2 * by * random()
+
+const worlds: ReadonlyArray<World> = [1, 10].flatMap((earlier) => {
+  const known = earlier === 1 ? "completed once" : "ten earlier runs"
+  return [
+    { name: `all .67, ${known}`, rate: spread(0), earlier },
+    { name: `.50 to .84, ${known}`, rate: spread(0.17), earlier },
+    { name: `.34 to 1, ${known}`, rate: spread(0.33), earlier }
+  ]
+})
+
+interface Found {
+  readonly repairs: number
+  readonly runs: number
+}
+
+const trial = (world: World, rule: RecheckRule.RecheckRule, guarded: boolean, random: () => number): Found => {
+  const ids = Array.from({ length: cases }, (_, index) => `case-${index}`)
+  const rates = new Map(ids.map((id) => [id, world.rate(random)]))
+  const loop = new Loop(rulesOf({ rule, seed: Math.floor(random() * 2 ** 30) }), new Map(ids.map((id) => [id, 1])))
+  for (const [id, rate] of rates) {
+    const known = Array.from({ length: world.earlier - 1 }, () => random() < rate)
+    const passed = 1 + known.filter(Boolean).length
+    loop.state.histories.set(id, { passed, failed: world.earlier - passed, regressed: undefined })
+  }
+  const grade = (id: string) => (random() < rates.get(id)! ? "pass" : "failure")
+  let runs = 0
+  let repairs = 0
+  loop.append([started(1)])
+  // As many applies as there are repairs, each of them taking one.
+  const waiting: Array<string | undefined> = [undefined]
+  for (let n = 1; waiting.length > 0 && n <= mostApplies; n++) {
+    const request = waiting.shift()
+    loop.append(applyOf(n, request === undefined ? [] : [request]))
+    loop.queue()
+    if (guarded) {
+      const guard = guardBatch(loop, request !== undefined, grade)
+      runs += guard.runs
+      repairs += guard.repairs
+      if (guard.repairs > 0) waiting.push(`apply-${n}`)
+    }
+    runs += loop.drain(grade)
+    for (const { id } of loop.state.repairs.values()) {
+      if (waiting.includes(id) || id === request) continue
+      waiting.push(id)
+      repairs++
+    }
+  }
+  return { repairs, runs }
+}
+
+/** Makes all first tries, and judges them together. */
+const guardBatch = (loop: Loop, isRepair: boolean, grade: (id: string) => "pass" | "failure"): Found => {
+  const ids = [...loop.state.open.keys()]
+  while (loop.take() !== null);
+  const first = new Map(ids.map((id) => [id, null as "passed" | "failed" | null]))
+  const control = new Map<string, "passed" | "failed">()
+  let runs = 0
+  for (const id of ids) {
+    loop.step(id, () => {
+      runs++
+      const said = grade(id)
+      first.set(id, said === "pass" ? "passed" : "failed")
+      return said
+    })
+  }
+  const members = (): ReadonlyArray<Member> =>
+    ids.map((id) => {
+      const { passed, failed } = loop.state.histories.get(id) ?? completedOnce
+      return { case: id, passed, failed, first: first.get(id) ?? null, control: control.get(id) ?? null }
+    })
+  let found = judgeBatch(members(), isRepair)
+  for (; found._tag === "Check"; found = judgeBatch(members(), isRepair)) {
+    for (const id of found.cases) {
+      runs++
+      const said = grade(id)
+      control.set(id, said === "pass" ? "passed" : "failed")
+      const { apply } = loop.state.open.get(id)!
+      loop.append([
+        { _tag: "TryEnded", at: 0, case: id, apply, arm: "control", outcome: said, reason: null, score: null }
+      ])
+    }
+  }
+  const { _tag } = found
+  for (const id of ids) {
+    const recheck = loop.state.open.get(id)!
+    if (_tag === "Usual") recheck.state = "queued"
+    else {
+      const outcome =
+        _tag === "EditBroken"
+          ? ({ _tag: "Regressed", confirmed: true, request: null } as const)
+          : ({ _tag: "Void", reason: "environment" } as const)
+      loop.append([{ _tag: "RecheckEnded", at: 0, case: id, apply: recheck.apply, outcome }])
+    }
+  }
+  return { runs, repairs: found._tag === "EditBroken" && found.repair ? 1 : 0 }
+}
+
+const rules = [
+  { name: "allFail(2)", rule: RecheckRule.allFail(2), guarded: false },
+  { name: "controlled", rule: RecheckRule.controlled(), guarded: false },
+  { name: "controlled, with the batch guard", rule: RecheckRule.controlled(), guarded: true }
+]
+
+const report: Array<Record<string, string>> = []
+for (const world of worlds) {
+  for (const { name, rule, guarded } of rules) {
+    const random = seeded(1)
+    const found = Array.from({ length: trials }, () => trial(world, rule, guarded, random))
+    const average = (value: (one: Found) => number) => found.reduce((sum, one) => sum + value(one), 0) / trials
+    const repairs = average((one) => one.repairs)
+    const deviation = Math.sqrt(average((one) => (one.repairs - repairs) ** 2) / trials)
+    report.push({
+      cases: world.name,
+      rule: name,
+      "false repairs": `${repairs.toFixed(2)} ± ${(2 * deviation).toFixed(2)}`,
+      runs: average((one) => one.runs).toFixed(1),
+      goal: rule._tag === "Controlled" ? "at most 0.2" : "–"
+    })
+  }
+}
+console.log(`one harmless apply, ${cases} cases that pass ${mean} of their runs on average, ${trials} trials`)
+console.table(report)
