@@ -21,11 +21,14 @@ const namespaces = [
   ["unshare", "-rn"]
 ]
 
+/** In a new namespace it is down. */
+const loopback = ["ip", "link", "set", "lo", "up"]
+
 const inNamespace = (): number | null => {
-  const found = namespaces.find(([program = "", ...flags]) => spawnSync(program, [...flags, "true"]).status === 0)
+  const found = namespaces.find(([program = "", ...flags]) => spawnSync(program, [...flags, ...loopback]).status === 0)
   if (found === undefined) return null
   const [program = "", ...flags] = found
-  const script = 'ip link set lo up && exec "$@"'
+  const script = `${loopback.join(" ")} && exec "$@"`
   const self = [process.execPath, fileURLToPath(import.meta.url), ...process.argv.slice(2)]
   const env = { ...process.env, SHIFTBOSS_ISOLATED: "yes" }
   return spawnSync(program, [...flags, "sh", "-c", script, "sh", ...self], { stdio: "inherit", env }).status ?? 1
