@@ -17,6 +17,8 @@ export interface Options {
   readonly command: string
   /** Its arguments. `Protocol.PromptFile` among them stands for a file that holds the prompt. */
   readonly arguments?: ReadonlyArray<string | typeof Protocol.PromptFile> | undefined
+  /** How the program is told a model: arguments before all others. Without it a model that is asked for is refused. */
+  readonly model?: ((model: string) => ReadonlyArray<string>) | undefined
   /** Where the prompt goes: stdin (default), a last argument, or only where `PromptFile` stands. */
   readonly prompt?: "stdin" | "argument" | "file" | undefined
   /** Of longer output the end is the text, in bytes. All of it stays in a file that the text names. Default 64 KiB. */
@@ -48,9 +50,13 @@ export const protocol = (options: Options): Protocol.Protocol<null> => ({
   name: "text",
   output: "text",
   keepBytes: options.limit ?? defaultLimit,
-  command: ({ prompt, session }) => {
+  command: ({ prompt, session, model }) => {
     if (session._tag === "Resume") {
       return Failure.make("SessionLost", `${options.command} keeps no sessions: ${session.id} cannot be resumed`)
+    }
+    if (model !== undefined && options.model === undefined) {
+      const detail = `${options.command} cannot be told a model (${model}): give PlainText the option "model", or ask for none`
+      return Failure.make("ModelUnavailable", detail)
     }
     const argument = options.prompt === "argument"
     if (argument && !Protocol.fitsArgument(prompt)) {
@@ -58,7 +64,11 @@ export const protocol = (options: Options): Protocol.Protocol<null> => ({
     }
     return {
       program: options.command,
-      arguments: [...(options.arguments ?? []), ...(argument ? [prompt] : [])],
+      arguments: [
+        ...(model === undefined ? [] : (options.model?.(model) ?? [])),
+        ...(options.arguments ?? []),
+        ...(argument ? [prompt] : [])
+      ],
       ...((options.prompt ?? "stdin") === "stdin" ? { stdin: prompt } : {})
     }
   },

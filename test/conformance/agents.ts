@@ -1,8 +1,8 @@
 /**
  * The real agents under test: where they come from, and how each is pointed at a scripted server.
  */
-import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import type { Layer } from "effect"
@@ -39,20 +39,29 @@ export interface Agent {
   readonly waitsForNetwork?: true
   readonly tellsReset?: { readonly [name: string]: string }
   readonly hasBudget?: true
+  /** The program that shows it in a loop, and the environment of a user who runs that. */
+  readonly example?: { readonly file: string; readonly env: (place: Place) => { readonly [name: string]: string } }
 }
 
 const bin = (name: Name): string => join(cliFolder, "node_modules", ".bin", name)
 
 /** Nothing of the machine but its programs. */
+const machine = (place: Place): { readonly [name: string]: string } => ({
+  ...{ HOME: place.home, PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, TZ: "UTC" },
+  ...{ GIT_AUTHOR_NAME: "agent", GIT_AUTHOR_EMAIL: "agent@example.com" },
+  ...{ GIT_COMMITTER_NAME: "agent", GIT_COMMITTER_EMAIL: "agent@example.com" }
+})
+
 const options = (place: Place, env: { readonly [name: string]: string }): ProcessLauncher.Options => ({
   grace: "5 seconds",
-  env: {
-    ...{ HOME: place.home, PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, TZ: "UTC" },
-    ...{ GIT_AUTHOR_NAME: "agent", GIT_AUTHOR_EMAIL: "agent@example.com" },
-    ...{ GIT_COMMITTER_NAME: "agent", GIT_COMMITTER_EMAIL: "agent@example.com" },
-    ...env
-  }
+  env: { ...machine(place), ...env }
 })
+
+/** A user's environment: the agent is on the path. */
+const user = (place: Place, env: { readonly [name: string]: string }): { readonly [name: string]: string } => {
+  const { PATH, ...more } = machine(place)
+  return { ...more, ...env, PATH: `${join(cliFolder, "node_modules", ".bin")}:${PATH}` }
+}
 
 const error = (status: number, type: string, message: string, more: object = {}): Step => ({
   kind: "error",
@@ -64,6 +73,10 @@ export const agents: { readonly [name in Name]: Agent } = {
     package: "@anthropic-ai/claude-code@2.1.332",
     api: anthropic,
     hasBudget: true,
+    example: {
+      file: "examples/claude-code.ts",
+      env: (place) => user(place, { ANTHROPIC_BASE_URL: place.url, ANTHROPIC_API_KEY: "dummy-key-of-claude" })
+    },
     // It names a reset only to one who is signed in; this token was made up.
     tellsReset: { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-made-up-for-these-tests" },
     layer: (place, env) =>
@@ -98,6 +111,16 @@ export const agents: { readonly [name in Name]: Agent } = {
     api: responses,
     waitsForNetwork: true,
     tellsReset: {},
+    example: {
+      file: "examples/codex.ts",
+      env: (place) => {
+        const home = join(place.home, "codex")
+        const provider = `name = "scripted"\nbase_url = "${place.url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"`
+        const config = `model_provider = "scripted"\n[model_providers.scripted]\n${provider}\n`
+        writeFileSync(join(home, "config.toml"), config)
+        return user(place, { OPENAI_API_KEY: "dummy-key-of-codex", CODEX_HOME: home })
+      }
+    },
     layer: (place, env) =>
       Codex.layer({
         command: bin("codex"),
@@ -157,12 +180,28 @@ export const agents: { readonly [name in Name]: Agent } = {
   }
 }
 
-/** Installs what is missing, with the registry's ordinary client. */
+/**
+ * Installs what is missing, with the registry's ordinary client: once more when that fails, because a registry may have a
+ * bad moment. An agent that misbehaves is never tried again.
+ */
 export const install = (names: ReadonlyArray<Name>): void => {
-  const missing = names.filter((name) => !existsSync(bin(name)))
+  const missing = names.filter((name) => !isInstalled(name))
   if (missing.length === 0) return
   mkdirSync(cliFolder, { recursive: true })
   const packages = missing.map((name) => agents[name].package)
   console.log(`installing ${packages.join(", ")} into ${cliFolder}`)
-  execFileSync("npm", ["install", "--no-fund", "--no-audit", "--prefix", cliFolder, ...packages], { stdio: "inherit" })
+  const command = ["install", "--no-fund", "--no-audit", "--prefix", cliFolder, ...packages]
+  const npm = () => spawnSync("npm", command, { stdio: "inherit", timeout: 120_000 }).status === 0
+  if (!npm()) {
+    console.log("the install has failed; once more")
+    if (!npm()) throw new Error(`${packages.join(", ")} cannot be installed: see what npm says above`)
+  }
+}
+
+/** In the version that is wanted: another one may have been left by an earlier run. */
+const isInstalled = (name: Name): boolean => {
+  const [, program = "", version = ""] = /^(.+)@(.+)$/.exec(agents[name].package) ?? []
+  const manifest = join(cliFolder, "node_modules", program, "package.json")
+  if (!existsSync(bin(name)) || !existsSync(manifest)) return false
+  return readFileSync(manifest, "utf8").includes(`"version": "${version}"`)
 }

@@ -1,15 +1,17 @@
 /**
- * Runs the real agents through the launcher, against a scripted server on loopback.
+ * Runs turns of the real agents through the launcher and `RetryPolicy`, against a scripted server on loopback.
  *
- *     npm run build && npm run conformance [-- claude codex gemini]
+ *     npm run conformance [-- claude codex gemini]
  *
  * Installs them into a folder outside of the package (`SHIFTBOSS_CLIS`, else one for temporary files). They run with dummy
  * keys, a home and an environment of their own, in a network namespace without any network where the machine allows it.
+ * `SHIFTBOSS_CASE` runs only the cases with that in their name.
  */
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { agents, install, type Name } from "./agents.ts"
-import { casesOf, withBench } from "./cases.ts"
+import { withBench } from "./bench.ts"
+import { casesOf } from "./cases.ts"
 
 const isName = (name: string): name is Name => name in agents
 
@@ -19,11 +21,14 @@ const namespaces = [
   ["unshare", "-rn"]
 ]
 
+/** In a new namespace it is down. */
+const loopback = ["ip", "link", "set", "lo", "up"]
+
 const inNamespace = (): number | null => {
-  const found = namespaces.find(([program = "", ...flags]) => spawnSync(program, [...flags, "true"]).status === 0)
+  const found = namespaces.find(([program = "", ...flags]) => spawnSync(program, [...flags, ...loopback]).status === 0)
   if (found === undefined) return null
   const [program = "", ...flags] = found
-  const script = 'ip link set lo up && exec "$@"'
+  const script = `${loopback.join(" ")} && exec "$@"`
   const self = [process.execPath, fileURLToPath(import.meta.url), ...process.argv.slice(2)]
   const env = { ...process.env, SHIFTBOSS_ISOLATED: "yes" }
   return spawnSync(program, [...flags, "sh", "-c", script, "sh", ...self], { stdio: "inherit", env }).status ?? 1
@@ -50,8 +55,13 @@ const runAll = async (names: ReadonlyArray<Name>, only: string | undefined): Pro
   if (failed > 0 || passed === 0) process.exitCode = 1
 }
 
-const given = process.argv.slice(2).filter(isName)
-const names = given.length === 0 ? Object.keys(agents).filter(isName) : given
+const given = process.argv.slice(2)
+const unknown = given.filter((name) => !isName(name))
+if (unknown.length > 0) {
+  console.error(`there is no agent ${unknown.join(", ")}; there are ${Object.keys(agents).join(", ")}`)
+  process.exit(2)
+}
+const names = (given.length === 0 ? Object.keys(agents) : given).filter(isName)
 
 if (process.env["SHIFTBOSS_ISOLATED"] === undefined) {
   install(names)

@@ -24,6 +24,9 @@ export type Step =
   /** Nothing is ever answered. */
   | { readonly kind: "hang" }
 
+/** Steps in order, or what to do with each request by its body. */
+export type Script = ReadonlyArray<Step> | ((request: string) => Step)
+
 /** How one provider's API looks. */
 export interface Api {
   readonly isModelRequest: (request: IncomingMessage) => boolean
@@ -47,7 +50,7 @@ export interface Server {
 }
 
 /** Listens on loopback, at a free port unless one is given. */
-export const serve = async (api: Api, script: ReadonlyArray<Step>, port = 0): Promise<Server> => {
+export const serve = async (api: Api, script: Script, port = 0): Promise<Server> => {
   const requests: Array<string> = []
   const server = createServer((request, response) => {
     const chunks: Array<Buffer> = []
@@ -58,7 +61,7 @@ export const serve = async (api: Api, script: ReadonlyArray<Step>, port = 0): Pr
       if (!api.isModelRequest(request)) return api.other(request, response)
       const text = Buffer.concat(chunks).toString()
       const number = requests.push(text)
-      const step = script[Math.min(number, script.length) - 1]
+      const step = typeof script === "function" ? script(text) : script[Math.min(number, script.length) - 1]
       if (step === undefined || step.kind === "hang") return
       api.answer(step, { request, response, body: objectIn(text), number })
     })
