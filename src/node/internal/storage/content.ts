@@ -69,14 +69,14 @@ const install = async (
     } finally {
       await file.close()
     }
-    if (!(await holds(folder, log, epoch))) {
+    if (!holds(folder, log, epoch)) {
       await unlessAbsent(disk.remove(temporary))
       return false
     }
     await disk.rename(temporary, dataPath(folder, log))
   } catch (error) {
     await disk.remove(temporary).catch(() => undefined)
-    if (!(await holds(folder, log, epoch))) return false
+    if (!holds(folder, log, epoch)) return false
     throw error
   }
   await syncFolder(folder)
@@ -114,7 +114,7 @@ const openForAppend = async (
   const file = await folder.disk.open(dataPath(folder, log), "durable")
   writing.file = file
   // Only now: a successor that takes the log over from here on copies this file, and one that had done so is seen.
-  if (!(await holds(folder, log, writing.epoch))) return undefined
+  if (!holds(folder, log, writing.epoch)) return undefined
   if ((await file.mode()) !== 0o600) await file.chmod(0o600)
   writing.bytes = await measure(file, standing)
   writing.lines = standing
@@ -210,7 +210,7 @@ export const makeContent = (folder: Folder) => {
   }
   const remove = async (log: string, epoch: number): Promise<boolean> => {
     await forget(log, epoch)
-    if (!(await holds(folder, log, epoch))) return false
+    if (!holds(folder, log, epoch)) return false
     await unlessAbsent(folder.disk.remove(dataPath(folder, log)))
     await syncFolder(folder)
     return true

@@ -149,8 +149,8 @@ export const take = async (
   throw new Error(`its locks changed ${attempts} times in a row`)
 }
 
-export const holds = async (folder: Folder, log: string, epoch: number): Promise<boolean> =>
-  (await unlessAbsent(folder.disk.modifiedAt(lockPath(folder, log, epoch)))) !== undefined
+export const holds = (folder: Folder, log: string, epoch: number): boolean =>
+  folder.disk.exists(lockPath(folder, log, epoch))
 
 export const renew = async (folder: Folder, log: string, epoch: number, now: number): Promise<boolean> =>
   (await unlessAbsent(folder.disk.setModifiedAt(lockPath(folder, log, epoch), now).then(() => true))) ?? false
