@@ -132,7 +132,10 @@ export function layerEffects<R>(
       const inProcess = yield* makeInProcess(
         yield* Storage,
         `${log}/runs`,
-        (firing) => workflows[firing.workflowId]?.run(firing),
+        (firing) => {
+          const run = workflows[firing.workflowId]?.run(firing)
+          return Effect.isEffect(run) ? run : Effect.die(`the run of "${firing.workflowId}" is no effect`)
+        },
         yield* Effect.context<R>()
       )
       return yield* makeJournal(schedules, options).pipe(Effect.provideService(Workflows, inProcess))

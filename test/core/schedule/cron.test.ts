@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { makeDisk, minute, start } from "./kit.ts"
+import { beginning, makeDisk, makeWorld, minute, start } from "./kit.ts"
 import { ScriptedWorkflows } from "shiftboss/testing"
 
 const at = (iso: string) => DateTime.makeUnsafe(iso).epochMilliseconds
@@ -187,4 +187,23 @@ describe("missed slots of a cron expression", () => {
       })
     )
   }
+})
+
+describe("a slot that newer rules of the zone put elsewhere", () => {
+  it.effect("is due when it was announced, once", () =>
+    Effect.gen(function* () {
+      const cron = { expression: "0 0 * * *", zone: "UTC" }
+      const world = yield* makeWorld([{ workflowId: "a", cron: cron.expression }])
+      const nextAt = beginning + 60 * minute
+      const declared = { _tag: "ScheduleDeclared", workflowId: "a", at: beginning, cron, failuresInARow: 3 } as const
+      yield* world.disk.write([{ ...declared, nextAt }])
+      yield* world.restart()
+      yield* world.after(60 * minute)
+      assert.deepStrictEqual(
+        world.host.submitted.map(({ runId, dueAt }) => [runId, dueAt]),
+        [["a@2.1", nextAt]]
+      )
+      assert.deepInclude(yield* world.summary("a"), { ran: 1, lastSlot: 1, nextAt: beginning + 24 * 60 * minute })
+    })
+  )
 })

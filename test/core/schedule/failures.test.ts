@@ -62,6 +62,33 @@ describe("failures in a row", () => {
   )
 })
 
+describe("a run that ends after its schedule came to rest", () => {
+  it.effect("stops a paused one, which stays paused", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      yield* world.after(minute)
+      yield* world.journal.pause("a")
+      world.host.end("failed")
+      yield* world.after(2000)
+      assert.deepInclude(yield* world.summary("a"), { state: "paused", stoppedSlot: 1, failuresInRow: 1 })
+    })
+  )
+
+  it.effect("well leaves a stop as it is", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      yield* world.after(minute)
+      world.host.end("failed")
+      yield* world.after(minute)
+      yield* world.restart([{ ...everyMinute, failuresInARow: 1 }])
+      world.host.end("succeeded")
+      yield* world.after(2000)
+      const { state, stoppedSlot, failedRunIds, activeRunId } = yield* world.summary("a")
+      assert.deepStrictEqual([state, stoppedSlot, failedRunIds, activeRunId], ["stopped", 1, ["a@1.1"], undefined])
+    })
+  )
+})
+
 describe("declarations", () => {
   it.effect("that are removed rest, and begin a grid when they are put back", () =>
     Effect.gen(function* () {
@@ -150,7 +177,10 @@ describe("declarations", () => {
         [{ workflowId: "a", cron: "0 0 30 2 *" }],
         [{ workflowId: "a", cron: "0 0 * * *", zone: "Mars/Olympus" }],
         [{ ...everyMinute, failuresInARow: 0 }],
-        [{ ...everyMinute, input: Number.NaN }]
+        [{ ...everyMinute, input: Number.NaN }],
+        [{ ...everyMinute, workflowId: 1n as never }],
+        [null as never],
+        null as never
       ]
       for (const schedules of wrong) {
         assert.strictEqual((yield* Effect.flip(start(disk, host, schedules)))._tag, "InvalidRequest")

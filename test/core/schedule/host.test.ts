@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { Advance } from "shiftboss/testing"
@@ -44,6 +44,22 @@ describe("the clock", () => {
       assert.deepStrictEqual(steps, [-hour, 2 * hour])
       const summary = (yield* wall.provide(journal.list)).find(({ workflowId }) => workflowId === "daily")
       assert.strictEqual(summary?.nextAt, beginning + day)
+    })
+  )
+})
+
+describe("a run that goes on", () => {
+  it.effect("is asked after no more often because the clock was set back", () =>
+    Effect.gen(function* () {
+      const { host, journal } = yield* makeWorld([{ workflowId: "a", everySeconds: 86_400 }])
+      yield* TestClock.adjust(day)
+      yield* journal.tick
+      yield* TestClock.setTime(beginning)
+      yield* Effect.forkChild(journal.run)
+      yield* Advance.settle
+      const before = host.asked
+      yield* Advance.advance("5 minutes", "1 second")
+      assert.isAtMost(host.asked - before, 12)
     })
   )
 })
@@ -100,6 +116,20 @@ describe("a connection", () => {
   )
 })
 
+describe("a journal connected twice", () => {
+  it.effect("stays connected when the older of the two scopes closes", () =>
+    Effect.gen(function* () {
+      const { journal, connect } = yield* ScheduleJournal.connection
+      const world = yield* makeWorld([everyMinute])
+      const older = yield* Scope.make()
+      yield* Scope.provide(connect(world.journal), older)
+      yield* connect(world.journal)
+      yield* Scope.close(older, Exit.void)
+      assert.strictEqual((yield* journal.list).length, 1)
+    })
+  )
+})
+
 describe("a host that hangs", () => {
   it.effect("costs its own schedule a timeout and no other one anything", () =>
     Effect.gen(function* () {
@@ -140,12 +170,48 @@ describe("a host that hangs", () => {
   )
 })
 
+describe("a host that answers something else", () => {
+  it.effect("has not answered: nothing is decided, and it is asked again", () =>
+    Effect.gen(function* () {
+      const { host, journal, after, summary } = yield* makeWorld([everyMinute])
+      const { submit, outcome } = host.workflows
+      for (const odd of [null, undefined, 5, "Accepted", {}, { _tag: "Done" }, { _tag: "Refused", reason: 5 }]) {
+        Object.assign(host.workflows, { submit: () => Effect.succeed(odd) })
+        yield* after(minute)
+        assert.deepInclude((yield* summary("a")).pending, { _tag: "Run", slot: 1 })
+        assert.strictEqual((yield* Effect.flip(journal.pause("a")))._tag, "SchedulesUnavailable")
+      }
+      Object.assign(host.workflows, { submit })
+      yield* after(minute)
+      for (const odd of [null, undefined, 5, "done", {}]) {
+        Object.assign(host.workflows, { outcome: () => Effect.succeed(odd) })
+        yield* after(minute)
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "running" })
+      }
+      Object.assign(host.workflows, { outcome })
+      host.end("succeeded")
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "succeeded" })
+    })
+  )
+
+  it.effect("at great length is kept in part", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      const reason = "no ".repeat(400_000)
+      Object.assign(host.workflows, { submit: () => Effect.succeed({ _tag: "Refused", reason }) })
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { reason: "refused", detail: reason.slice(0, 1000) })
+    })
+  )
+})
+
 describe("effects of this process", () => {
   const build = Effect.fnUntraced(function* (
     storage: Storage.Storage["Service"],
-    run: Effect.Effect<unknown, unknown>
+    run: () => Effect.Effect<unknown, unknown>
   ) {
-    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run: () => run } })
+    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run } })
     const context = yield* Layer.build(Layer.fresh(layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))
     return yield* ScheduleJournal.ScheduleJournal.pipe(Effect.provideContext(context))
   })
@@ -153,10 +219,32 @@ describe("effects of this process", () => {
   it.effect("run on their slots and their failures stop the schedule", () =>
     Effect.gen(function* () {
       const disk = yield* makeDisk
-      const journal = yield* build(disk.storage, Effect.fail("no"))
+      const journal = yield* build(disk.storage, () => Effect.fail("no"))
       yield* Effect.forkChild(journal.run)
       yield* Advance.advance("4 minutes", "1 second")
       assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
+    })
+  )
+
+  it.effect("that throw, or are no effects, fail", () =>
+    Effect.gen(function* () {
+      const runs: ReadonlyArray<() => unknown> = [
+        () => {
+          throw new Error("no")
+        },
+        () => undefined,
+        () => Promise.resolve()
+      ]
+      for (const run of runs) {
+        const { storage } = yield* makeDisk
+        const journal = yield* build(storage, run as () => Effect.Effect<unknown>)
+        yield* TestClock.adjust(minute)
+        yield* journal.tick
+        yield* Advance.settle
+        yield* TestClock.adjust(2000)
+        yield* journal.tick
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "failed" })
+      }
     })
   )
 
@@ -210,7 +298,9 @@ describe("effects of this process", () => {
       const begun = yield* Deferred.make<void>()
       const scope = yield* Effect.scoped(
         Effect.gen(function* () {
-          const journal = yield* build(disk.storage, Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+          const journal = yield* build(disk.storage, () =>
+            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+          )
           yield* TestClock.adjust(minute)
           yield* journal.tick
           yield* Deferred.await(begun)
@@ -222,10 +312,7 @@ describe("effects of this process", () => {
       assert.isTrue(Exit.isSuccess(scope))
       yield* revive(disk)
       let runs = 0
-      const journal = yield* build(
-        disk.storage,
-        Effect.sync(() => void runs++)
-      )
+      const journal = yield* build(disk.storage, () => Effect.sync(() => void runs++))
       yield* journal.tick
       assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
       assert.strictEqual(runs, 0)

@@ -170,6 +170,9 @@ describe("runNow", () => {
       const error = yield* Effect.flip(journal.runNow("b"))
       assert.strictEqual(error._tag, "UnknownSchedule")
       assert.include(error.message, 'declared are: "a"')
+      for (const id of [null, undefined, 5, {}]) {
+        assert.strictEqual((yield* Effect.flip(journal.pause(id as never)))._tag, "UnknownSchedule")
+      }
     })
   )
 })

@@ -15,6 +15,8 @@ export interface Connection {
 
 export const connection = Effect.sync((): Connection => {
   let connected: ScheduleJournalShape | undefined
+  // A journal may be connected twice: the number tells which scope the present connection belongs to.
+  let connections = 0
   const notConnected = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "NotConnected" })))
   const pass = <A, E>(
     call: (journal: ScheduleJournalShape) => Effect.Effect<A, E>
@@ -39,10 +41,11 @@ export const connection = Effect.sync((): Connection => {
       Effect.acquireRelease(
         Effect.sync(() => {
           connected = journal
+          return ++connections
         }),
-        () =>
+        (number) =>
           Effect.sync(() => {
-            if (connected === journal) connected = undefined
+            if (connections === number) connected = undefined
           })
       )
   }

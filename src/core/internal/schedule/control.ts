@@ -33,7 +33,7 @@ const known = ({ journal, declared }: Parts, workflowId: string): Effect.Effect<
   Effect.suspend(() => {
     const progress = declared.has(workflowId) ? journal.schedules().get(workflowId) : undefined
     return progress === undefined
-      ? Effect.fail(new UnknownSchedule({ workflowId, declared: [...declared.keys()] }))
+      ? Effect.fail(new UnknownSchedule({ workflowId: String(workflowId), declared: [...declared.keys()] }))
       : Effect.succeed(progress)
   })
 

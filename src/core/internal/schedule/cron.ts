@@ -183,5 +183,6 @@ export const due = (expression: Expression, nextAt: number, now: number) => {
     count += matches
     newestAt = dueAt(stretch, Cron.prev(compiled.times, stretch.until + 1).getTime())
   }
-  return { count, newestAt, nextAt: nextOf(compiled, now) }
+  // The slot that was announced for `nextAt` is one, also when the rules of the zone have changed since then.
+  return { count: Math.max(count, 1), newestAt, nextAt: nextOf(compiled, now) }
 }

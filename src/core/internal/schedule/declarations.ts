@@ -63,7 +63,7 @@ const cadenceOf = (field: string, { everySeconds, cron, ...when }: When): Result
 const declarationOf = (schedule: Schedule): Result.Result<Declaration, InvalidRequest> => {
   const { workflowId, input = null, lateWithin = 0, failuresInARow = 3 } = schedule
   if (typeof workflowId !== "string" || workflowId === "" || workflowId.length > longestId) {
-    return invalid("workflowId", `is ${JSON.stringify(workflowId)}; it has to have 1 to ${longestId} characters`)
+    return invalid("workflowId", `is "${String(workflowId)}"; it has to have 1 to ${longestId} characters`)
   }
   const field = `schedule "${workflowId}"`
   const cadence = cadenceOf(field, schedule)
@@ -85,6 +85,9 @@ export const check = Effect.fnUntraced(function* (
   schedules: ReadonlyArray<Schedule>
 ): Effect.fn.Return<ReadonlyMap<string, Declaration>, InvalidRequest> {
   const declared = new Map<string, Declaration>()
+  if (!Array.isArray(schedules) || schedules.some((schedule) => !(schedule instanceof Object))) {
+    return yield* new InvalidRequest({ field: "schedules", problem: "has to be an array of declarations" })
+  }
   for (const schedule of schedules) {
     const declaration = yield* Effect.fromResult(declarationOf(schedule))
     if (declared.has(declaration.workflowId)) {

@@ -46,6 +46,8 @@ interface Held<State, Entry> {
   isStale: boolean
   /** Another holder has taken the log over: it is not ours to open again. */
   isLost: boolean
+  /** Its scope has closed: what is opened now would be held for ever. */
+  isClosed: boolean
 }
 
 const unavailable =
@@ -89,6 +91,8 @@ const open = <State, Entry>(held: Held<State, Entry>) =>
       yield* close(held)
       const scope = yield* Scope.make()
       const found = yield* restore(read(held.fold, scope)).pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
+      // It may have ended while the log was read.
+      if (held.isClosed) return yield* Scope.close(scope, Exit.void)
       held.opened = { log: found.log, scope }
       held.state = found.state
       held.entries = found.entries
@@ -99,6 +103,7 @@ const open = <State, Entry>(held: Held<State, Entry>) =>
 const reopen = <State, Entry>(held: Held<State, Entry>) =>
   Effect.suspend(() => {
     if (held.isLost) return Effect.fail(new SchedulesUnavailable({ reason: "JournalLost" }))
+    if (held.isClosed) return Effect.fail(new SchedulesUnavailable({ reason: "Ended" }))
     return held.isStale ? Effect.mapError(open(held), unavailable(held)) : Effect.void
   })
 
@@ -137,12 +142,18 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     state: fold.empty(),
     entries: 0,
     isStale: true,
-    isLost: false
+    isLost: false,
+    isClosed: false
   }
   const gate = yield* Semaphore.make(appends)
   // Alone, so that nobody appends to a log that is being closed or rewritten.
   const alone = Semaphore.withPermits(gate, appends)
-  yield* Effect.addFinalizer(() => close(held))
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      held.isClosed = true
+      return close(held)
+    })
+  )
   yield* open(held)
   yield* Effect.ignore(compact(held))
 

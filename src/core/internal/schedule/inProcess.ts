@@ -40,7 +40,7 @@ const endingOf = (exit: Exit.Exit<unknown, unknown>): RunEnding => {
 export const makeInProcess = Effect.fnUntraced(function* <R>(
   storage: Storage["Service"],
   name: string,
-  runOf: (firing: Firing) => Effect.Effect<unknown, unknown, R> | undefined,
+  runOf: (firing: Firing) => Effect.Effect<unknown, unknown, R>,
   context: Context.Context<R>
 ) {
   const log = yield* FoldedLog.make<Runs, RunEntry>({
@@ -71,14 +71,16 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
   const submit = Effect.fnUntraced(function* (firing: Firing): Effect.fn.Return<Submitted, unknown> {
     const { workflowId, runId } = firing
     if (known(runId) !== undefined) return { _tag: "Accepted" }
-    const run = runOf(firing)
-    if (run === undefined) return { _tag: "Refused", reason: `there is no effect for the workflow "${workflowId}"` }
     // Written first: a crash right after it costs this run, and never runs it twice.
     yield* log.append(() => [{ _tag: "RunStarted", workflowId, runId }])
     yield* FiberMap.run(
       fibers,
       runId,
-      Effect.provideContext(run, context).pipe(Effect.onExit((exit) => Effect.ignore(finish(firing, exit)))),
+      // A run that throws instead of answering with an effect has failed as well.
+      Effect.suspend(() => runOf(firing)).pipe(
+        Effect.provideContext(context),
+        Effect.onExit((exit) => Effect.ignore(finish(firing, exit)))
+      ),
       { onlyIfMissing: true }
     )
     return { _tag: "Accepted" }

@@ -2,12 +2,12 @@
  * Brings one schedule forward: settles what is pending, asks after its run, takes up what is due. Every step is
  * recorded before the next begins, and each can be repeated, so it may end anywhere.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
 import * as Decide from "./decide.ts"
 import { evolveAll } from "./evolve.ts"
 import type { Journal } from "./journal.ts"
 import type { Notices } from "./notices.ts"
-import type { PendingRun, ScheduleProgress } from "./progress.ts"
+import { type PendingRun, RunEnding, type ScheduleProgress } from "./progress.ts"
 import type { Workflows } from "./workflows.ts"
 
 export interface Parts {
@@ -18,10 +18,26 @@ export interface Parts {
   readonly hostTimeout: Duration.Duration
 }
 
-/** The host's answer; `undefined` when there is none for now. */
-const ask = <A>({ notices, hostTimeout }: Parts, workflowId: string, call: Effect.Effect<A, unknown>) =>
+const Submitted = Schema.Union([
+  Schema.TaggedStruct("Accepted", {}),
+  Schema.TaggedStruct("Refused", { reason: Schema.String })
+])
+const Outcome = Schema.Union([Schema.Literals(["unknown", "running"]), RunEnding])
+
+/** A reason is kept with its slot, so it is cut to this length. */
+const longestDetail = 1000
+
+/** The host's answer; `undefined` when there is none for now, or one that says nothing. */
+const ask = <A>(
+  { notices, hostTimeout }: Parts,
+  workflowId: string,
+  answers: Schema.Codec<A>,
+  call: Effect.Effect<A, unknown>
+) =>
   call.pipe(
     Effect.timeout(hostTimeout),
+    // Taken by its word, an answer that is none would skip a slot that may run, or could not be written for ever.
+    Effect.flatMap(Schema.decodeUnknownEffect(answers)),
     Effect.catchCause(
       Effect.fnUntraced(function* (cause) {
         yield* notices.publish({ _tag: "HostSilent", at: yield* Clock.currentTimeMillis, workflowId, cause })
@@ -52,12 +68,13 @@ const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, ru
   const answer = yield* ask(
     parts,
     workflowId,
+    Submitted,
     Effect.suspend(() => parts.workflows.submit({ workflowId, slot, runId, input, dueAt, late }))
   )
   if (answer === undefined) return undefined
   return answer._tag === "Accepted"
     ? answer
-    : { _tag: "Refused" as const, reason: "refused" as const, detail: answer.reason }
+    : { _tag: "Refused" as const, reason: "refused" as const, detail: answer.reason.slice(0, longestDetail) }
 })
 
 /** What became of a run that may have been submitted before: only one the host never saw is submitted (again). */
@@ -66,6 +83,7 @@ const recoverRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string
   const outcome = yield* ask(
     parts,
     workflowId,
+    Outcome,
     Effect.suspend(() => parts.workflows.outcome(runId))
   )
   if (outcome === undefined) return false
@@ -113,6 +131,7 @@ export const askAfterRun = Effect.fnUntraced(function* (parts: Parts, workflowId
   const outcome = yield* ask(
     parts,
     workflowId,
+    Outcome,
     Effect.suspend(() => parts.workflows.outcome(runId))
   )
   if (outcome === undefined) return false

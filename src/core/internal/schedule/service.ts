@@ -28,8 +28,9 @@ export interface Settings {
   readonly concurrency: number
 }
 
-/** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s. */
-const askAgainAt = (since: number, now: number) => now + Math.min(Math.max(now - since, 1000), longestSleepMillis)
+/** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s; so, too, when the clock was set back. */
+const askAgainAt = (since: number, now: number) =>
+  now + Math.min(Math.max(Math.abs(now - since), 1000), longestSleepMillis)
 
 const nextLookAt = (progress: ScheduleProgress | undefined, now: number): number => {
   if (progress === undefined) return Infinity
@@ -84,6 +85,27 @@ const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, 
   })
 })
 
+/**
+ * Hands out looks at what is due. One that has not come to its end when the scope closes is due again, for the next who
+ * asks: it was taken from the agenda, and would never come up otherwise.
+ */
+const makeDue = <A>(
+  agenda: Agenda,
+  schedule: (workflowId: string, at: number) => void,
+  lookAt: (workflowId: string) => Effect.Effect<A>
+) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new Set<string>()),
+      (left) => Effect.map(Clock.currentTimeMillis, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
+    ),
+    (left) => (now: number) =>
+      agenda.take(now).map((workflowId) => {
+        left.add(workflowId)
+        return Effect.tap(lookAt(workflowId), () => Effect.sync(() => left.delete(workflowId)))
+      })
+  )
+
 /** Looks at schedules when their time has come, and lets requests in between. */
 const makeLooks = Effect.fnUntraced(function* (
   parts: Parts,
@@ -102,6 +124,8 @@ const makeLooks = Effect.fnUntraced(function* (
     Effect.map(Clock.currentTimeMillis, (now) =>
       schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
     )
+  const lookSoon = (workflowId: string) =>
+    Effect.map(Clock.currentTimeMillis, (now) => schedule(workflowId, now + retryMillis))
 
   const watchClock = yield* makeClockWatch(
     Effect.fnUntraced(function* (byMillis, now) {
@@ -121,9 +145,8 @@ const makeLooks = Effect.fnUntraced(function* (
       operation,
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
-          const at = yield* Clock.currentTimeMillis
-          yield* notices.publish({ _tag: "LookFailed", at, workflowId, cause })
-          schedule(workflowId, at + retryMillis)
+          yield* notices.publish({ _tag: "LookFailed", at: yield* Clock.currentTimeMillis, workflowId, cause })
+          yield* lookSoon(workflowId)
           const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
           return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
         })
@@ -135,11 +158,13 @@ const makeLooks = Effect.fnUntraced(function* (
     changed,
     schedule,
     watchClock,
-    lookAt,
+    makeDue: makeDue(agenda, schedule, lookAt),
     /** Runs a request about a schedule alone, and looks at it again when that is due. */
     change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
       locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
         Effect.ensuring(lookAgain(workflowId, 0)),
+        // What was written may be more than memory knows: a schedule that rests there may be active in the journal.
+        Effect.onError(() => lookSoon(workflowId)),
         operation
       )
   }
@@ -175,7 +200,7 @@ export const make = Effect.fnUntraced(function* (
   const notices = yield* Notices.make
   const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
   const { operation, whileOpen, end, idle } = makeOperations()
-  const { agenda, changed, schedule, watchClock, lookAt, change } = yield* makeLooks(parts, operation)
+  const { agenda, changed, schedule, watchClock, makeDue, change } = yield* makeLooks(parts, operation)
   const permits = yield* Semaphore.make(concurrency)
   yield* declareAll(parts, schedule)
   const drain = Effect.all([end, changed.open, idle], { discard: true })
@@ -184,11 +209,11 @@ export const make = Effect.fnUntraced(function* (
 
   const tick = Effect.gen(function* () {
     yield* journal.refresh
-    const due = agenda.take(yield* watchClock)
-    const failures = yield* Effect.forEach(due, lookAt, { concurrency })
+    const due = yield* makeDue
+    const failures = yield* Effect.all(due(yield* watchClock), { concurrency })
     const failure = failures.find((error) => error !== undefined)
     if (failure !== undefined) return yield* failure
-  }).pipe(operation)
+  }).pipe(Effect.scoped, operation)
 
   /** A storage that fails may work again; a journal that another process has taken is not ours any more. */
   const unlessLost = Effect.catchIf(
@@ -199,14 +224,13 @@ export const make = Effect.fnUntraced(function* (
 
   /** Looks run beside the loop, so that a host that hangs on one schedule makes no other one late. */
   const run = Effect.gen(function* () {
+    const due = yield* makeDue
     const looks = yield* FiberSet.make()
     while (true) {
       changed.closeUnsafe()
       yield* unlessLost
       const now = yield* whileOpen(watchClock)
-      for (const workflowId of agenda.take(now)) {
-        yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(lookAt(workflowId)))
-      }
+      for (const look of due(now)) yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(look))
       const wait = Math.min(Math.max(agenda.earliest - now, 0), longestSleepMillis)
       yield* Effect.raceFirst(Effect.sleep(wait), changed.await)
     }
