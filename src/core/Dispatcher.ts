@@ -4,7 +4,7 @@
  * All it knows is a log of `DispatcherEvent`s; after a crash, a stop or a full disk the next run goes on from there
  * without repeating a step that had ended.
  */
-import { Context, type Duration, Effect, Layer, type Schema, type Scope, type Stream } from "effect"
+import { Context, type Duration, Effect, Layer, type Schema, type Scope, Stream } from "effect"
 import type { Case, CaseResult, SystemDown } from "./Case.ts"
 import type {
   ApplyFailed,
@@ -126,7 +126,7 @@ export interface Workload<C extends Case, A extends Json | void, Req, EC, RC, RT
    * once. Has a scope of its own, closed before the seat is given to another case. An error fails this case only.
    */
   readonly train: (case_: C, seat: Seat<Req>) => Effect.Effect<CaseResult<A>, unknown, RT>
-  /** The system's version, read at the start. */
+  /** The system's version, read at the start and before each apply that is begun. */
   readonly version?: Effect.Effect<string, EC, RC> | undefined
   /** Without it no case can park: `seat.park` does not type-check. */
   readonly improve?: Improve<Req, RA> | undefined
@@ -138,7 +138,7 @@ export interface Options {
   readonly seats?: number | undefined
   /** An apply fires at this many pending requests, or earlier when nothing else is left to do. Default: 4. */
   readonly applyAt?: number | undefined
-  /** So many case failures with no step going through between end the run; `Infinity` never does. Default: 3. */
+  /** So many case failures, with neither a step going through nor a case ending between, end the run; `Infinity` never does. Default: 3. */
   readonly failuresInARow?: number | undefined
   /** A case that would park more often than this becomes difficult. Default: 5. */
   readonly maxParks?: number | undefined
@@ -178,7 +178,7 @@ export interface Gap {
 
 /** What is going on. */
 export interface Snapshot {
-  /** `elsewhere` or none: no run of this process is under way, and this was read from the log. */
+  /** `none`: no run of this process is under way, and this was read from the log. */
   readonly run: "running" | "stopping" | "none"
   /** One for each seat; empty when no run is under way. */
   readonly seats: ReadonlyArray<{ readonly case: string; readonly step: string | null; readonly since: number } | null>
@@ -254,7 +254,8 @@ export class Dispatcher extends Context.Service<
   {
     /**
      * Works until nothing can happen any more, or until it is stopped, and says what became of the cases. A run with
-     * nothing to do ends at once. Interrupting it takes all seats back and releases the log.
+     * nothing to do ends at once. Interrupting it takes all seats back and releases the log, or, when something ignores
+     * interruption, logs a warning and releases it when that is gone.
      */
     readonly run: <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void>(
       workload: Workload<C, A, Req, EC, RC, RT, RA>,
@@ -281,7 +282,7 @@ export class Dispatcher extends Context.Service<
     readonly explain: (caseId: string) => Effect.Effect<Explanation, UnknownCase | ReadError>
     /** Gives a difficult case a new round: its steps, parks and requests begin again from nothing. */
     readonly retry: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
-    /** Drops what is known of a case: if it is selected again, it is new. */
+    /** Drops what was done for a case: if it is selected again, it is new. Its rev is remembered, for revs never go back. */
     readonly forget: (caseId: string) => Effect.Effect<void, UnknownCase | CaseNotChanged | ChangeError>
   }
 >()("shiftboss/core/Dispatcher") {}
@@ -306,6 +307,15 @@ export const stop: Effect.Effect<void, never, Dispatcher> = Effect.flatMap(Dispa
 export const requestStop: Effect.Effect<void, ChangeError, Dispatcher> = Effect.flatMap(
   Dispatcher,
   (dispatcher) => dispatcher.requestStop
+)
+
+/** See `Dispatcher.events`. */
+export const events = (after?: number): Stream.Stream<Entry | Gap, ReadError, Dispatcher> =>
+  Stream.unwrap(Effect.map(Dispatcher, (dispatcher) => dispatcher.events(after)))
+
+/** See `Dispatcher.changes`. */
+export const changes: Stream.Stream<Snapshot, never, Dispatcher> = Stream.unwrap(
+  Effect.map(Dispatcher, (dispatcher) => dispatcher.changes)
 )
 
 /** See `Dispatcher.snapshot`. */

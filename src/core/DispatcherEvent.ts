@@ -30,6 +30,8 @@ export const RunEnd = Schema.Union([
   /** Nothing could happen any more. */
   Schema.TaggedStruct("Finished", {}),
   Schema.TaggedStruct("Stopped", {}),
+  /** Only fibers of these cases were left, and they ignored interruption. */
+  Schema.TaggedStruct("StopTimedOut", { cases: Schema.Array(Schema.String) }),
   /** The turns of the run have cost what they were allowed to. */
   Schema.TaggedStruct("BudgetSpent", { spentUsd: Schema.Number }),
   Schema.TaggedStruct("BreakerTripped", {

@@ -56,7 +56,7 @@ export class Held extends Schema.TaggedError<Held>()("Held", {
   rule: Schema.String
 }) {
   override get message(): string {
-    return `the turn "${this.turnId}" waits (${this.rule}); run it again in ${this.until} (epoch milliseconds) to go on`
+    return `the turn "${this.turnId}" waits (${this.rule}); run it again from ${this.until} on (epoch milliseconds)`
   }
 }
 

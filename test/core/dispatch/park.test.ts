@@ -113,6 +113,7 @@ describe("a park", () => {
       const error = yield* Fiber.join(fiber)
       assert.deepStrictEqual(log, ["hung", "b"])
       assert.deepStrictEqual(error._tag === "StopTimedOut" && [error.cases, error.storage], [["hung"], false])
+      assert.deepStrictEqual((yield* Dispatcher.snapshot).end, { _tag: "StopTimedOut", cases: ["hung"] })
       // The log is held for as long as the fiber lives, so nobody can run the case beside it.
       assert.strictEqual((yield* Effect.flip(run))._tag, "LogHeld")
     }).pipe(Effect.provide(layer))

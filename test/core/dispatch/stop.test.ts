@@ -178,6 +178,16 @@ describe("a stop", () => {
     }).pipe(Effect.provide(layer))
   )
 
+  it.effect("requested on logs that no other process shares reaches the run of this one", () =>
+    Effect.gen(function* () {
+      yield* Dispatcher.requestStop
+      const run = yield* Effect.forkChild(Dispatcher.run(long(() => Effect.void)))
+      yield* minutes(5)
+      yield* Dispatcher.requestStop
+      assert.strictEqual((yield* Fiber.join(run)).end._tag, "Stopped")
+    }).pipe(Effect.provide(layer))
+  )
+
   it.effect("asked for through the log is seen within a second, and a stale request is not obeyed", () =>
     Effect.gen(function* () {
       const storage = yield* Storage.Storage

@@ -25,12 +25,16 @@ export const beginApply = Effect.fnUntraced(function* (run: Run, improve: Improv
   run.alive.add(fiber)
   if (run.applying !== undefined) run.applying.fiber = fiber
   fiber.addObserver((exit) => {
+    const name = run.applying?.apply ?? ""
     run.alive.delete(fiber)
     run.applying = undefined
     run.live.applying = false
     // The host's failures are journaled; what is left is a storage that failed, which has ended the run before, or a
     // version that could not be read.
-    if (Exit.isFailure(exit)) beginEnding(run, { _tag: "Broken", cause: exit.cause, end: undefined })
+    if (Exit.isFailure(exit)) {
+      const end = { _tag: "ApplyFailed", apply: name, reason: shown(exit.cause) } as const
+      beginEnding(run, { _tag: "Broken", cause: exit.cause, end })
+    }
     happened(run)
   })
 })

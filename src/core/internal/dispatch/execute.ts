@@ -68,7 +68,10 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
       if (Exit.isFailure(worked)) yield* abandon(run)
       for (const watcher of watchers) watcher.interruptUnsafe()
       const left = yield* release(run, scope)
-      if (Exit.isFailure(worked)) return yield* Effect.failCause(worked.cause)
+      if (Exit.isFailure(worked)) {
+        if (left !== undefined) yield* Effect.logWarning(left.message)
+        return yield* Effect.failCause(worked.cause)
+      }
       return yield* outcome(run, left)
     })
   )
@@ -136,8 +139,8 @@ const work = Effect.fnUntraced(function* (run: Run) {
     },
     again: run.state.applying?.apply ?? null
   })
-  yield* loop(run)
-  const end = endOf(run)
+  const stuck = yield* loop(run)
+  const end: RunEnd | undefined = stuck ? { _tag: "StopTimedOut", cases: [...run.live.unwinding] } : endOf(run)
   if (end !== undefined) yield* written(run, { _tag: "RunEnded", at: yield* Clock.currentTimeMillis, end })
 })
 
@@ -166,6 +169,7 @@ const written = Effect.fnUntraced(function* (run: Run, event: DispatcherEvent) {
   yield* Effect.raceFirst(Fiber.await(writing), Deferred.await(run.overdue))
 })
 
+/** Works until nothing can happen any more. True when only fibers that ignore interruption could change that. */
 const loop = Effect.fnUntraced(function* (run: Run) {
   while (!Deferred.isDoneUnsafe(run.overdue)) {
     run.look.closeUnsafe()
@@ -188,9 +192,10 @@ const loop = Effect.fnUntraced(function* (run: Run) {
         break
       case "End":
         // Only a fiber that ignores interruption could still change something: it is waited for as long as in a stop.
-        if (!action.stuck || !(yield* lookWithin(run, run.options.stopWithin))) return
+        if (!action.stuck || !(yield* lookWithin(run, run.options.stopWithin))) return action.stuck
     }
   }
+  return false
 })
 
 /** True when something happened within that time. */

@@ -13,9 +13,6 @@ import { breakWith, happened, type Occupant, type Run, shown } from "./run.ts"
 import * as seat from "./seat.ts"
 import { requestId } from "./state.ts"
 
-/** A reason is for a person, and lives in a log: a cause can be as long as a stack is deep. */
-const maxReason = 4_000
-
 /** Gives the case a seat and runs it there. Ends when the seat is free again; never fails. */
 export const occupy = Effect.fnUntraced(function* (run: Run, case_: Case) {
   const number = run.live.freeSeats.pop()
@@ -164,10 +161,9 @@ const ended = (run: Run, occupant: Occupant, result: CaseResult<Json | void>, of
 
 /** A failure of the case. One that counts for the breaker may end the run. */
 const failed = (run: Run, reason: string, of: OfCase, counts: boolean): Events => {
-  const cut = reason.length > maxReason ? `${reason.slice(0, maxReason)} … (${reason.length} characters)` : reason
   if (counts) {
-    run.row = [...run.row, { case: of.case, reason: cut }]
+    run.row = [...run.row, { case: of.case, reason }]
     if (run.row.length >= run.options.failuresInARow) breakWith(run, new BreakerTripped({ failures: run.row }))
   }
-  return Effect.as(caseLeft("failed"), [{ _tag: "CaseFailed", ...of, reason: cut }])
+  return Effect.as(caseLeft("failed"), [{ _tag: "CaseFailed", ...of, reason }])
 }

@@ -93,10 +93,16 @@ export const spentUsd = (run: Run): number => {
   return sum
 }
 
+/** A reason is for a person, and lives in a log: a cause can be as long as a stack is deep. */
+const maxReason = 4_000
+
+const cut = (reason: string): string =>
+  reason.length > maxReason ? `${reason.slice(0, maxReason)} … (${reason.length} characters)` : reason
+
 /** The cause for a person. Total: what a host fails with may throw when it is asked what it is. */
 export const shown = (cause: Cause.Cause<unknown>): string => {
   try {
-    return Cause.pretty(cause)
+    return cut(Cause.pretty(cause))
   } catch {
     return "it failed with something that cannot be shown: its toString or toJSON throws"
   }

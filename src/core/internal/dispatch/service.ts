@@ -45,7 +45,11 @@ export const make = Effect.fnUntraced(function* (log: string) {
       Deferred.doneUnsafe(session.stopAsked, Effect.void)
       return Deferred.await(session.ended)
     }),
-    requestStop: requestStop(home.storage, log),
+    requestStop: Effect.suspend(() => {
+      // Logs that no other process shares are not watched for requests: the run they could mean is this one.
+      if (home.storage.shared) return requestStop(home.storage, log)
+      return home.current === undefined ? Effect.void : Deferred.succeed(home.current.stopAsked, undefined)
+    }),
     events: (after) => events(home, after),
     history: (after) => history(home, after),
     snapshot: snapshot(home),
