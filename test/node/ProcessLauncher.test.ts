@@ -228,18 +228,19 @@ describe("ProcessLauncher", () => {
 
     it.live("later while a tool runs", () =>
       Effect.gen(function* () {
-        const run = yield* launch(`echo '{"type":"tool","id":"t"}'; sleep 1000`, { silence: "60 millis" })
+        const run = yield* launch(`echo '{"type":"tool","id":"t"}'; sleep 1000`, { silence: "500 millis" })
+        const from = performance.now()
         const { kind, detail } = failureOf(yield* run.ended)
         assert.strictEqual(kind, "Hung")
-        const silentFor = Number(/for (\d+)ms, with a tool running/.exec(detail)?.[1])
-        assert.isAtLeast(silentFor, 180)
+        assert.match(detail, /with a tool running/)
+        assert.isAbove(performance.now() - from, 1_400) // three times as long, less what it took to begin
       })
     )
 
     it.live("one that only tries again by itself, however often it says so", () =>
       Effect.gen(function* () {
         const run = yield* launch(`while :; do echo '{"type":"retry","text":"refused"}'; sleep 0.02; done`, {
-          silence: "60 millis"
+          silence: "1 second"
         })
         assert.match(failureOf(yield* run.ended).detail, /trying again by itself/)
       })
@@ -254,7 +255,7 @@ describe("ProcessLauncher", () => {
 
     it.live("not when it has printed its result", () =>
       Effect.gen(function* () {
-        const run = yield* launch(`${result}; sleep 1000`, { silence: "50 millis" })
+        const run = yield* launch(`${result}; sleep 1000`, { silence: "1 second" })
         assert.strictEqual(succeeded(yield* run.ended), "done")
       })
     )
