@@ -55,7 +55,11 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
   const at = yield* Clock.currentTimeMillis
   const { apply: name } = begun
   if (Exit.isSuccess(exit)) {
-    yield* run.journal.commit([{ _tag: "ApplyEnded", at, apply: name, applied: exit.value }])
+    const woken = begun.requests.flatMap((id) => run.state.pending.get(id)?.case ?? [])
+    // One by one: to queue all that is woken and held anew would make each apply cost what waits beside it.
+    yield* run.journal.commit([{ _tag: "ApplyEnded", at, apply: name, applied: exit.value }], () => {
+      for (const id of woken) run.live.woken.push(id)
+    })
     return yield* applyEnded(exit.value._tag)
   }
   // Cut off: it stays begun, and is called again with the same name and batch at the next start.

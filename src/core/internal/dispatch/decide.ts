@@ -182,12 +182,11 @@ const requeue = (state: State, live: Live): void => {
   for (const id of state.phases.held) awaitHold(state, live, id)
 }
 
-/** Sees to it that whoever an event made claimable is found. */
+/** Sees to it that whoever an event made claimable is found. Whom an apply wakes is known to the apply, see `apply`. */
 export const note = (state: State, live: Live, event: DispatcherEvent): void => {
   switch (event._tag) {
-    case "ApplyEnded":
     case "RequestCancelled":
-      return requeue(state, live)
+      return live.woken.push(event.case)
     case "CaseRetried":
     case "CaseForgotten":
       live.selection.next = 0
