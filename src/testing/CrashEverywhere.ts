@@ -67,7 +67,9 @@ export class NotSurvived extends Schema.TaggedError<NotSurvived>()("NotSurvived"
   cause: Schema.Defect()
 }) {
   override get message(): string {
-    const found = this.cause instanceof Error ? this.cause.message : String(this.cause)
+    // An assertion that comes back from a schema is a plain object, and some have no prototype to make a string of.
+    const { cause } = this
+    const found = cause instanceof Error ? cause.message : typeof cause === "string" ? cause : JSON.stringify(cause)
     if (this.operation === null) return `the check does not hold even without a crash: ${found}`
     const places = this.crashes.map(described).join(", and its successor ")
     return (
