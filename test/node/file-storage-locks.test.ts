@@ -50,6 +50,31 @@ describe("two who take one log at the same time", () => {
     })
   )
 
+  it.live("never hold one number both, when the first has freed it and left no record of it", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      let number = ""
+      const late = storageIn(
+        path,
+        beforeFirstLink(async ({ to }) => {
+          number = to
+          await Effect.runPromise(Effect.scoped(storageIn(path).open("log")))
+        })
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const log = yield* late.open("log")
+          assert.isTrue(number.endsWith("log.2.lock"))
+          assert.isFalse(existsSync(number), "the number that was freed is not held again")
+          assert.strictEqual((yield* Effect.flip(Effect.scoped(storageIn(path).open("log"))))._tag, "LogHeld")
+          yield* log.append([2])
+        })
+      )
+      assert.deepStrictEqual(yield* read(storageIn(path), "log"), [1, 2])
+    })
+  )
+
   it.live("take one after the other, when the first is done before the second has linked", () =>
     Effect.gen(function* () {
       const path = yield* folder

@@ -42,7 +42,8 @@ const lockFiles = async (folder: Folder, log: string) => {
     const match = name.startsWith(prefix) ? /^(\d+)\.(lock|free)$/.exec(name.slice(prefix.length)) : null
     if (match !== null) files.push({ name, epoch: Number(match[1]), isFree: match[2] === "free" })
   }
-  files.sort((one, other) => one.epoch - other.epoch)
+  // A number that was freed counts as free, whatever a late taker has linked beside it.
+  files.sort((one, other) => one.epoch - other.epoch || Number(one.isFree) - Number(other.isFree))
   return { files, leftovers: names.filter((name) => isTemporary(name, log)) }
 }
 
@@ -122,8 +123,9 @@ const attempt = async (
   const path = lockPath(folder, log, epoch)
   if (!(await create(folder, path, { holder, haunted }, now))) return undefined
   const { files, leftovers } = await lockFiles(folder, log)
-  if (files.at(-1)?.epoch !== epoch) {
-    // The number had been used and removed again since the locks were listed: it is no lock, only a trace of being late.
+  if (files.filter((file) => file.epoch >= epoch).length !== 1) {
+    // The number had been used since the locks were listed, and freed or removed: this is no lock, only a trace of being
+    // late. Where the freed one still stands, a number would have two holders.
     await unlessAbsent(folder.disk.remove(path))
     return undefined
   }
