@@ -81,6 +81,7 @@ describe("stop", () => {
       const run = yield* launchWith(PlainText.protocol({ command: "/bin/sh" }), "sleep 1000 & echo $$; exit 0")
       const pid = yield* heard(run)
       while (isAlive(pid)) yield* Effect.sleep("1 millis")
+      yield* Effect.sleep("200 millis") // the system knows of the end before Node does
       yield* run.stop(0)
       assert.strictEqual(kindOf(yield* run.ended), "Succeeded")
     })
