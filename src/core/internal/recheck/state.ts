@@ -97,7 +97,7 @@ export const initial = (): State => ({
 })
 
 /** What a request of the recheck is called in its case. The name of an apply is digits, so no two share one. */
-export const requestName = (apply: string): string => `recheck-${apply}`
+const requestName = (apply: string): string => `recheck-${apply}`
 
 /** Names a recheck and the request it sends. */
 export const nameOf = (id: string, apply: string): string => `${id}@${requestName(apply)}`
