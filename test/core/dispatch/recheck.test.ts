@@ -1,42 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
-import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Verdict } from "shiftboss"
+import { Case, Dispatcher, Improvements, RecheckRule, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
-import { cases, changes, completedIds, history, layer, minutes, Missing, notes, passing, restart } from "./support.ts"
-
-type Try = Rechecks.Try
-type Said = Verdict.Verdict<typeof Missing.Type>
-
-const right: Said = Verdict.right()
-const wrong = (one: Try): Said => Verdict.wrong({ missing: `${one.case.id} on ${one.version}` })
-
-interface Parts {
-  readonly recheck: (one: Try, seat: Dispatcher.Seat) => Effect.Effect<Said, unknown>
-  readonly ids?: ReadonlyArray<string>
-  readonly controls?: boolean
-  readonly apply?: (batch: Improvements.Batch<typeof Missing.Type>) => Effect.Effect<Improvements.Applied>
-  readonly train?: (
-    case_: Case.Case,
-    seat: Dispatcher.Seat<typeof Missing.Type>
-  ) => Effect.Effect<Case.CaseResult, unknown>
-}
-
-/** All cases complete at once, but for those that begin with `ask`: they park first, and so make an apply. */
-const workload = ({ recheck, ids = ["a", "b", "ask"], controls = false, apply = changes, train }: Parts) => ({
-  cases: cases(...ids),
-  train: (case_: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
-    Effect.gen(function* () {
-      if (train !== undefined) return yield* train(case_, seat)
-      if (case_.id.startsWith("ask")) yield* seat.park("p", { missing: case_.id })
-      return Case.completed()
-    }),
-  improve: { request: Missing, apply, recheck, controls }
-})
-
-const outcomes = (summary: Dispatcher.Summary) =>
-  summary.rechecks.map(({ case: id, apply, outcome }) => `${id} ${apply} ${outcome._tag}`)
-
-const rechecks = Effect.flatMap(Rechecks.Rechecks, (service) => service.all)
+import { outcomes, rechecks, right, type Try, workload, wrong } from "./recheck-support.ts"
+import { changes, completedIds, history, layer, minutes, type Missing, notes, passing, restart } from "./support.ts"
 
 describe("rechecks", () => {
   it.effect("run completed cases again on the version an apply made, as many as are asked for", () =>

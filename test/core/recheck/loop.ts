@@ -55,6 +55,16 @@ export class Loop {
     }
   }
 
+  /** With what they bring to an end. */
+  appendAll(entries: ReadonlyArray<RecheckEvent.RecheckEvent>): void {
+    for (let next = entries; next.length > 0; next = settle(this.state, this.rules, 0, next)) this.append(next)
+  }
+
+  /** What a start does before all else. */
+  recover(): void {
+    this.appendAll(settle(this.state, this.rules, 0))
+  }
+
   standing = (id: string): Standing | undefined => {
     const rev = this.completed.get(id)
     return rev === undefined ? undefined : { rev, completed: true, selected: true }
@@ -81,14 +91,14 @@ export class Loop {
 
   /** The case of the recheck that would run next. */
   peek(isFree: (id: string) => boolean = () => true): string | null {
-    return pick(this.state, isFree, this.rules, 0).case
+    return pick(this.state, { isFree, standingOf: this.standing }, this.rules, 0).case
   }
 
   /** Begins the next try; its case and arm. */
   take(isFree?: (id: string) => boolean): { readonly case: string; readonly arm: RecheckRule.Arm } | undefined {
     for (let id = this.peek(isFree); id !== null; id = this.peek(isFree)) {
       const { events, arm } = begin(this.state, this.state.open.get(id)!, this.standing(id), this.rules, 0)
-      this.append(events)
+      this.appendAll(events)
       if (arm !== null) return { case: id, arm }
     }
     return undefined
@@ -97,7 +107,7 @@ export class Loop {
   /** Ends the try, and whatever that ends. */
   say(id: string, arm: RecheckRule.Arm, outcome: Outcome): void {
     const recheck = this.state.open.get(id)!
-    this.append([
+    this.appendAll([
       {
         _tag: "TryEnded",
         at: 0,
@@ -111,7 +121,6 @@ export class Loop {
         ...(outcome === "failure" && arm === "new" ? { repair: { feedback: "wrong" } } : {})
       }
     ])
-    this.append(settle(this.state, id, this.rules, 0))
   }
 
   /** Takes all that is queued to its end, one try after the other; how many that took. */

@@ -54,6 +54,18 @@ describe("the rechecks of an apply", () => {
     assert.deepStrictEqual(order, [...ids, ...ids])
   })
 
+  it("cost no more to choose from when most have been tried", () => {
+    const loop = begun(300, rulesOf({ rule: RecheckRule.allFail(2), rechecks: 300 }))
+    let looks = 0
+    const isFree = () => ++looks > 0
+    let tries = 0
+    for (let next = loop.take(isFree); next !== undefined; next = loop.take(isFree)) {
+      tries++
+      loop.say(next.case, next.arm, "failure")
+    }
+    assert.deepStrictEqual([tries, looks], [600, 600])
+  })
+
   it("wait for the end of a hold, and no other waits for them", () => {
     const loop = begun(2)
     const [first, second] = [...loop.state.open.keys()]
@@ -61,9 +73,9 @@ describe("the rechecks of an apply", () => {
     const apply = "001"
     loop.append([{ _tag: "RecheckHeld", at: 0, case: first!, apply, arm: "new", name: "h", until: 500 }])
     assert.strictEqual(loop.peek(), second ?? null)
-    const isFirst = (id: string) => id === first
-    assert.deepStrictEqual(pick(loop.state, isFirst, loop.rules, 499), { case: null, until: 500 })
-    assert.strictEqual(pick(loop.state, isFirst, loop.rules, 500).case, first)
+    const cases = { isFree: (id: string) => id === first, standingOf: loop.standing }
+    assert.deepStrictEqual(pick(loop.state, cases, loop.rules, 499), { case: null, until: 500 })
+    assert.strictEqual(pick(loop.state, cases, loop.rules, 500).case, first)
   })
 
   it("are void when their case has changed, and say why", () => {
@@ -146,6 +158,57 @@ describe("a newer apply", () => {
       ]
     )
   })
+})
+
+describe("a recheck without a counted try", () => {
+  /** Three of six have failed, so that the batch waits for its check, and a newer apply has come. */
+  const behind = () => {
+    const loop = begun(6, rulesOf())
+    const failed = [...loop.state.open.keys()].slice(0, 3)
+    for (const id of failed) {
+      loop.take()
+      loop.say(id, "new", "failure")
+    }
+    loop.apply(2)
+    return { loop, failed, others: [...loop.state.open.keys()].filter((id) => !failed.includes(id)) }
+  }
+
+  it("joins a newer apply at once, though its batch waits for a check", () => {
+    const { loop, others } = behind()
+    assert.strictEqual(loop.take()?.case, others[0])
+    assert.strictEqual(loop.state.open.get(others[0]!)?.change.apply, "002")
+  })
+
+  it("joins a newer apply at once, though it holds", () => {
+    const loop = begun(1)
+    loop.take()
+    const held = { _tag: "RecheckHeld", at: 0, case: "c0", apply: "001", arm: "new", name: "h", until: 500 } as const
+    loop.append([held, ...applyOf(2)])
+    assert.strictEqual(loop.take()?.case, "c0")
+    assert.strictEqual(loop.state.open.get("c0")?.change.apply, "002")
+  })
+
+  for (const control of ["failure", "pass"] as const) {
+    it(`that had a seat joins it when all of its apply ends, by a control ${control}`, () => {
+      const { loop, failed, others } = behind()
+      // Known to be reliable, so that the edit is broken at large.
+      for (const member of loop.state.batches.get("001")!.members.values()) Object.assign(member, { passed: 20 })
+      const isFree = (id: string) => failed.includes(id)
+      for (let next = loop.take(isFree); next?.arm === "control"; next = loop.take(isFree)) {
+        loop.say(next.case, "control", control)
+        if (loop.log.some(({ _tag }) => _tag === "BatchJudged")) break
+      }
+      assert.include(
+        loop.log.map(({ _tag }) => _tag),
+        "BatchJudged"
+      )
+      assert.deepStrictEqual(
+        loop.ended.map((ended) => ended.case),
+        failed
+      )
+      for (const id of others) assert.strictEqual(loop.state.open.get(id)?.change.apply, "002", id)
+    })
+  }
 })
 
 describe("a regression", () => {
@@ -288,6 +351,7 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
   const goOn = (loop: Loop, seed: number) => {
     const answer = outcomeOf(seed)
     const applied = loop.log.filter(({ _tag }) => _tag === "ApplyEnded").length
+    loop.recover()
     loop.queue()
     loop.drain((id, arm) => answer(loop, id, arm))
     for (let n = applied + 1; n <= 4; n++) {

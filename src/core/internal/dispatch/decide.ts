@@ -5,7 +5,7 @@ import type { Case } from "../../Case.ts"
 import type { Explanation, WaitingFor } from "../../Dispatcher.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { Heap } from "../Heap.ts"
-import { pick, type Rules } from "../recheck/decide.ts"
+import { pick, type Rules, type Standing as RecheckStanding } from "../recheck/decide.ts"
 import type { CaseRecord, State } from "./state.ts"
 
 /** What is known of a run besides its log. */
@@ -172,7 +172,20 @@ const nextFresh = (state: State, live: Live, now: number): string | undefined =>
 /** A recheck to run, or when the next one's hold is over. */
 const nextRecheck = (state: State, live: Live, now: number) => {
   if (live.rechecks === undefined || state.rechecks.open.size === 0) return { case: null, until: Infinity }
-  return pick(state.rechecks, (id) => !live.running.has(id) && !live.unwinding.has(id), live.rechecks, now)
+  const isFree = (id: string) => !live.running.has(id) && !live.unwinding.has(id)
+  return pick(state.rechecks, { isFree, standingOf: (id) => standingOf(state, live, id) }, live.rechecks, now)
+}
+
+/** What a recheck of the case has to know of it; `undefined` of a case that is not known. */
+export const standingOf = (state: State, live: Live, id: string): RecheckStanding | undefined => {
+  const record = state.cases.get(id)
+  if (record === undefined) return undefined
+  const selected = live.selection.byId.get(id)
+  return {
+    rev: Math.max(record.rev, selected === undefined ? 0 : revOf(selected)),
+    completed: record.phase === "completed",
+    selected: selected !== undefined
+  }
 }
 
 /** When the next hold of a case is over. */

@@ -14,7 +14,7 @@ import * as journal from "./journal.ts"
 import { openWithState } from "./log.ts"
 import { occupy } from "./occupy.ts"
 import type { Checked } from "./options.ts"
-import { recheck } from "./recheck.ts"
+import { recheck, recover } from "./recheck.ts"
 import { beginEnding, type ClosedWorkload, interruptAll, type Run } from "./run.ts"
 import { beginSelect } from "./select.ts"
 import type { Board, Session } from "./session.ts"
@@ -149,6 +149,7 @@ const work = Effect.fnUntraced(function* (run: Run) {
     },
     again: run.state.applying?.apply ?? null
   })
+  if (run.live.rechecks !== undefined) yield* answered(run, recover(run, run.live.rechecks))
   const stuck = yield* loop(run)
   const end: RunEnd | undefined = stuck ? { _tag: "StopTimedOut", cases: [...run.live.unwinding] } : endOf(run)
   if (end !== undefined) yield* written(run, { _tag: "RunEnded", at: yield* Clock.currentTimeMillis, end })
@@ -172,9 +173,12 @@ const endOf = (run: Run): RunEnd | undefined => {
   return ending._tag === "Stopped" ? { _tag: "Stopped" } : ending.end
 }
 
-/** Waits for the event to be written, but not beyond the bounds of a stop: the storage may not answer at all. */
-const written = Effect.fnUntraced(function* (run: Run, event: DispatcherEvent) {
-  const writing = yield* Effect.forkDetach(Effect.ignore(run.journal.commit([event])), { startImmediately: true })
+const written = (run: Run, event: DispatcherEvent): Effect.Effect<void> =>
+  answered(run, Effect.ignore(run.journal.commit([event])))
+
+/** Waits for something to be written, but not beyond the bounds of a stop: the storage may not answer at all. */
+const answered = Effect.fnUntraced(function* (run: Run, write: Effect.Effect<unknown>) {
+  const writing = yield* Effect.forkDetach(write, { startImmediately: true })
   if (writing.pollUnsafe() !== undefined) return
   yield* Effect.raceFirst(Fiber.await(writing), Deferred.await(run.overdue))
 })

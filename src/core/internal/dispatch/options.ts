@@ -1,10 +1,10 @@
 /**
  * Options with their defaults, checked once.
  */
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Predicate } from "effect"
 import type { Options } from "../../Dispatcher.ts"
 import { InvalidOption } from "../../DispatcherError.ts"
-import { defaultFor, type RecheckRule } from "../../RecheckRule.ts"
+import { allFail, controlled, defaultFor, type RecheckRule } from "../../RecheckRule.ts"
 import type { Rules } from "../recheck/decide.ts"
 
 export interface Checked {
@@ -50,16 +50,27 @@ const seed = (value: number) =>
 
 const recheckRule = (rule: RecheckRule | undefined, controls: boolean) => {
   if (rule === undefined) return Effect.succeed(defaultFor(controls))
-  const needs = rule._tag === "Controlled" && rule.controls
-  return needs && !controls
-    ? Effect.fail(
-        new InvalidOption({
-          option: "recheckRule",
-          value: rule._tag,
-          allowed: "RecheckRule.allFail(…) or controlled({ controls: false }), or say `controls: true` in the workload"
-        })
-      )
-    : Effect.succeed(rule)
+  const invalid = (value: string, allowed: string) => new InvalidOption({ option: "recheckRule", value, allowed })
+  return Effect.try({
+    try: () => remade(rule),
+    catch: (error) => invalid(`no rule (${String(error)})`, "one made by RecheckRule.allFail or RecheckRule.controlled")
+  }).pipe(
+    Effect.filterOrFail(
+      (made) => made._tag === "AllFail" || !made.controls || controls,
+      ({ _tag }) =>
+        invalid(
+          _tag,
+          "RecheckRule.allFail(…) or controlled({ controls: false }), or say `controls: true` in the workload"
+        )
+    )
+  )
+}
+
+/** A rule is data, and may be made by hand: one that is no rule would call everything regressed, or never end. */
+const remade = (rule: RecheckRule): RecheckRule => {
+  if (Predicate.isTagged(rule, "AllFail")) return allFail(rule.tries)
+  if (Predicate.isTagged(rule, "Controlled")) return controlled(rule)
+  throw new RangeError("RecheckRule: its _tag must be AllFail or Controlled.")
 }
 
 /** `controls`: the workload can run the version before an apply. */

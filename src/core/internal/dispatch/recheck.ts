@@ -1,14 +1,13 @@
 /**
  * One try of a recheck on a seat: what is journaled before the host's function is called, and of what it said.
  */
-import { Clock, Effect, Exit, Predicate } from "effect"
-import type { DispatcherEvent } from "../../DispatcherEvent.ts"
+import { Cause, Clock, Effect, Exit, Predicate } from "effect"
 import type { RecheckEvent } from "../../RecheckEvent.ts"
 import type { Arm } from "../../RecheckRule.ts"
 import * as Verdict from "../../Verdict.ts"
-import { begin, type Rules, settle, type Standing } from "../recheck/decide.ts"
+import { begin, type Rules, settle } from "../recheck/decide.ts"
 import { nameOf, type OpenRecheck } from "../recheck/state.ts"
-import { revOf } from "./decide.ts"
+import { standingOf } from "./decide.ts"
 import { charge, downOf } from "./failures.ts"
 import { recheckEnded } from "./metrics.ts"
 import type { Piece, Work } from "./occupy.ts"
@@ -24,8 +23,14 @@ export const recheck = (run: Run, id: string, rules: Rules, host: RecheckOf): Pi
       Effect.suspend(() => {
         const open = run.state.rechecks.open.get(id)
         if (open === undefined) return Effect.undefined
-        const { events, arm } = begin(run.state.rechecks, open, standingOf(run, id), rules, occupant.since)
-        const isReady = events.length === 0 ? Effect.succeed(true) : journaled(run, events)
+        const { events, arm } = begin(
+          run.state.rechecks,
+          open,
+          standingOf(run.state, run.live, id),
+          rules,
+          occupant.since
+        )
+        const isReady = events.length === 0 ? Effect.succeed(true) : journaled(run, events, rules)
         return Effect.map(isReady, (ready) => (ready && arm !== null ? workOf(run, open, arm, host) : undefined))
       })
     ),
@@ -39,22 +44,15 @@ export const recheck = (run: Run, id: string, rules: Rules, host: RecheckOf): Pi
     if (withdrawal?._tag === "Held") return yield* held(run, occupant, recheck, withdrawal, leave)
     if (withdrawal !== undefined || exit === undefined) return leave()
     const down = downOf(exit)
-    if (down === undefined) return yield* run.judging.withPermit(judged(run, occupant, recheck, exit, rules, leave))
-    breakWith(run, down)
-    return leave()
+    if (down !== undefined) {
+      breakWith(run, down)
+      return leave()
+    }
+    const said = yield* readingOf(run, recheck.arm, exit)
+    const charges = Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)
+    yield* run.judging.withPermit(judged(run, occupant, recheck, said, { rules, charges, leave }))
   })
 })
-
-const standingOf = (run: Run, id: string): Standing | undefined => {
-  const record = run.state.cases.get(id)
-  const selected = run.live.selection.byId.get(id)
-  if (record === undefined) return undefined
-  return {
-    rev: Math.max(record.rev, selected === undefined ? 0 : revOf(selected)),
-    completed: record.phase === "completed",
-    selected: selected !== undefined
-  }
-}
 
 const workOf = (run: Run, open: OpenRecheck, arm: Arm, host: RecheckOf): Work | undefined => {
   const case_ = run.live.selection.byId.get(open.case)
@@ -97,51 +95,66 @@ const held = (
     )
   )
 
+interface Judging {
+  readonly rules: Rules
+  /** Whether a recheck that broke counts for the breaker. */
+  readonly charges: boolean
+  readonly leave: () => void
+}
+
 /** Journals what the try said, then what that brings to an end. Both are counted before another try is judged. */
 const judged = Effect.fnUntraced(function* (
   run: Run,
   occupant: Occupant,
   one: OnRecheck,
-  exit: Exit.Exit<unknown, unknown>,
-  rules: Rules,
-  leave: () => void
+  said: Reading,
+  { rules, charges, leave }: Judging
 ) {
   const { case: id } = occupant
   const at = yield* Clock.currentTimeMillis
   // Others of its apply may have ended it meanwhile.
   if (run.state.rechecks.open.get(id)?.change.apply !== one.apply) return leave()
-  const said = yield* readingOf(run, one.arm, exit)
-  const ended = yield* journaled(run, [{ _tag: "TryEnded", at, case: id, ...one, ...said }], () => {
-    if (said.outcome === "pass" || said.outcome === "failure") run.row = []
-  })
-  const events = ended ? settle(run.state.rechecks, id, rules, at) : []
-  if (events.length === 0) return leave()
-  if (!(yield* journaled(run, events, leave))) leave()
+  if (said.outcome === "pass" || said.outcome === "failure") run.row = []
+  yield* journaled(run, [{ _tag: "TryEnded", at, case: id, ...one, ...said }], rules, charges)
+  leave()
 })
 
-/** True when the events count. A log that cannot be written has ended the run. */
-const journaled = Effect.fnUntraced(function* (run: Run, events: ReadonlyArray<RecheckEvent>, onCounted?: () => void) {
-  const broken = events.flatMap((event) => {
-    const isBroken = event._tag === "RecheckEnded" && event.outcome._tag === "Void" && event.outcome.why === "broke"
-    return isBroken ? [{ case: event.case, reason: event.outcome.reason }] : []
-  })
-  const counted = yield* Effect.match(
-    run.journal.commit(events, () => {
-      onCounted?.()
-      for (const event of events) if (event._tag === "RecheckEnded") noteEnd(run, event)
-      for (const failure of broken) charge(run, failure)
-    }),
-    { onFailure: () => false, onSuccess: () => true }
+/** Says what a crash kept from being said, before anything is claimed. */
+export const recover = (run: Run, rules: Rules): Effect.Effect<unknown> =>
+  run.judging.withPermit(
+    Effect.flatMap(Clock.currentTimeMillis, (at) => journaled(run, settle(run.state.rechecks, rules, at), rules))
   )
-  if (counted) for (const event of events) if (event._tag === "RecheckEnded") yield* recheckEnded(event.outcome._tag)
-  return counted
+
+/** Journals the events, and whatever they bring to an end. True when all of it counts: a log that cannot be written has ended the run. */
+const journaled = Effect.fnUntraced(function* (
+  run: Run,
+  events: ReadonlyArray<RecheckEvent>,
+  rules: Rules,
+  charges = true
+) {
+  for (let next = events; next.length > 0;) {
+    const written = next
+    const counted = yield* Effect.match(
+      run.journal.commit(written, () => written.forEach((event) => noteEnd(run, event, charges))),
+      { onFailure: () => false, onSuccess: () => true }
+    )
+    if (!counted) return false
+    for (const event of written) if (event._tag === "RecheckEnded") yield* recheckEnded(event.outcome._tag)
+    next = settle(run.state.rechecks, rules, yield* Clock.currentTimeMillis, written)
+  }
+  return true
 })
 
-/** Another try of a recheck that is over would say nothing any more. */
-const noteEnd = (run: Run, { case: id, apply, outcome }: Extract<DispatcherEvent, { _tag: "RecheckEnded" }>): void => {
-  run.rechecked.push({ case: id, apply, outcome })
+/** One that broke counts for the breaker; another try of one that is over, or of another apply, would say nothing any more. */
+const noteEnd = (run: Run, event: RecheckEvent, charges: boolean): void => {
+  if (event._tag !== "RecheckEnded" && event._tag !== "RecheckMoved") return
+  const { case: id, apply } = event
   const occupant = run.occupants.get(id)
   if (occupant?.recheck?.apply === apply && !occupant.left) withdraw(occupant, { _tag: "Stopped" })
+  if (event._tag === "RecheckMoved") return
+  const { outcome } = event
+  run.rechecked.push({ case: id, apply, outcome })
+  if (charges && outcome._tag === "Void" && outcome.why === "broke") charge(run, { case: id, reason: outcome.reason })
 }
 
 type Reading = Pick<Extract<RecheckEvent, { readonly _tag: "TryEnded" }>, "outcome" | "reason" | "score" | "repair">
@@ -154,7 +167,9 @@ const readingOf = (run: Run, arm: Arm, exit: Exit.Exit<unknown, unknown>): Effec
     if (Exit.isFailure(exit)) return Effect.succeed(broke(shown(exit.cause)))
     const verdict = exit.value
     if (!isVerdict(verdict)) {
-      return Effect.succeed(broke("recheck answered with no verdict: return Verdict.right(), wrong, void or unread"))
+      return Effect.succeed(
+        broke("recheck answered with no verdict: return Verdict.right(), wrong, void or unread, with a rubric of items")
+      )
     }
     if (verdict._tag === "Void" || verdict._tag === "Unread") {
       const outcome = verdict._tag === "Void" ? "void" : "unread"
@@ -173,4 +188,9 @@ const isVerdict = (answer: unknown): answer is Verdict.Verdict<unknown> =>
   Predicate.isTagged(answer, "Void") ||
   Predicate.isTagged(answer, "Unread") ||
   ((Predicate.isTagged(answer, "Right") || Predicate.isTagged(answer, "Wrong")) &&
-    Array.isArray((answer as { readonly rubric?: unknown }).rubric))
+    isRubric((answer as { readonly rubric?: unknown }).rubric))
+
+/** Anything else could be taken for a pass, or for a failure, that nobody meant. */
+const isRubric = (rubric: unknown): boolean =>
+  Array.isArray(rubric) &&
+  Array.from<unknown>(rubric).every((item) => Predicate.hasProperty(item, "passed") && typeof item.passed === "boolean")

@@ -7,6 +7,7 @@
 import type { DispatcherEvent, RunEnd } from "../../DispatcherEvent.ts"
 import { type Applied, type Request, skipped } from "../../Improvements.ts"
 import type { Json } from "../../Storage.ts"
+import { escaped } from "../escape.ts"
 import * as rechecks from "../recheck/state.ts"
 import * as usage from "./usage.ts"
 
@@ -87,9 +88,6 @@ export const initial = (): State => ({
 // -----------------------------------------------------------------------------
 // names
 // -----------------------------------------------------------------------------
-
-/** Case ids are any strings, so the separator is escaped: two cases never share a key. */
-const escaped = (id: string) => id.replaceAll("%", "%25").replaceAll("/", "%2F")
 
 /** Names the work on a case for ever. */
 export const keyOf = (id: string, rev: number, round: number): string =>

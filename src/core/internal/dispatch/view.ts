@@ -2,7 +2,6 @@
  * What is shown of a run, and of a log without one. Costs what is shown, never a walk over all cases.
  */
 import type { Snapshot, Summary } from "../../Dispatcher.ts"
-import type { OpenRecheck } from "../recheck/state.ts"
 import type { Run } from "./run.ts"
 import type { State } from "./state.ts"
 import { rows } from "./usage.ts"
@@ -19,8 +18,18 @@ const waitingIn = (run: Run | undefined, ids: Set<string>): number => {
   return ids.size - running
 }
 
-const waitingRechecks = (state: State, run: Run | undefined): ReadonlyArray<OpenRecheck> =>
-  [...state.rechecks.open.values()].filter((recheck) => (run?.occupants.get(recheck.case)?.recheck ?? null) === null)
+const isOnSeat = (run: Run | undefined, id: string): boolean => (run?.occupants.get(id)?.recheck ?? null) !== null
+
+const waitingRechecks = ({ rechecks: { open } }: State, run: Run | undefined): number => {
+  let running = 0
+  for (const id of run?.occupants.keys() ?? []) if (open.has(id) && isOnSeat(run, id)) running++
+  return open.size - running
+}
+
+const oldestRecheck = ({ rechecks: { open } }: State, run: Run | undefined): number | null => {
+  for (const { case: id, queuedAt } of open.values()) if (!isOnSeat(run, id)) return queuedAt
+  return null
+}
 
 /** Without a run: as the log says. */
 export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
@@ -33,12 +42,12 @@ export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
       fresh: run?.live.selection.fresh ?? 0,
       parked: waitingIn(run, phases.parked),
       held: waitingIn(run, phases.held),
-      rechecks: waitingRechecks(state, run).length,
+      rechecks: waitingRechecks(state, run),
       requests: state.pending.size
     },
     oldestWaiting: {
       woken: oldest(state, run, phases.woken),
-      rechecks: waitingRechecks(state, run)[0]?.queuedAt ?? null,
+      rechecks: oldestRecheck(state, run),
       fresh: run === undefined || run.live.selection.fresh === 0 ? null : run.live.selection.readAt,
       parked: oldest(state, run, phases.parked),
       held: oldest(state, run, phases.held)

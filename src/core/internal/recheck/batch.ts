@@ -31,6 +31,10 @@ const checks = 2
 /** As for a single recheck: at most one batch of twenty reaches it with nothing broken. */
 const leastFactor = 20
 
+/** Whether so many first tries failed that they say something together. */
+export const isUnusual = (failures: number, members: number): boolean =>
+  failures >= leastFailures && 2 * failures >= members
+
 /**
  * Judges the batch of an apply; `isRepair` when the apply took a repair, which never asks for another at large.
  *
@@ -40,7 +44,7 @@ const leastFactor = 20
  */
 export const judgeBatch = (members: ReadonlyArray<Member>, isRepair: boolean): BatchFinding => {
   const failed = members.filter(({ first }) => first === "failed")
-  if (failed.length < leastFailures || 2 * failed.length < members.length) return { _tag: "Usual" }
+  if (!isUnusual(failed.length, members.length)) return { _tag: "Usual" }
   const checked = failed.toSorted(byReliability).slice(0, checks)
   const open = checked.filter(({ control }) => control === null)
   if (open.length > 0) return { _tag: "Check", cases: open.map((member) => member.case) }

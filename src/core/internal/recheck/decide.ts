@@ -3,9 +3,9 @@
  */
 import type { RecheckEvent, RecheckOutcome, VoidWhy } from "../../RecheckEvent.ts"
 import { type Arm, asksForRepair, type Judgement, passRate, type RecheckRule, verdict } from "../../RecheckRule.ts"
-import { type BatchFinding, judgeBatch } from "./batch.ts"
+import { type BatchFinding, isUnusual, judgeBatch } from "./batch.ts"
 import { choose } from "./choose.ts"
-import { countsOf, isCounted, nameOf, type OpenRecheck, type State } from "./state.ts"
+import { countsOf, isCounted, type OpenRecheck, requestId, type State } from "./state.ts"
 
 export interface Rules {
   readonly rule: RecheckRule
@@ -50,31 +50,48 @@ export const queue = (state: State, apply: string, completed: Completed, rules: 
 /** A recheck to give a seat to; or when the next one is due (epoch milliseconds), `Infinity` when none is. */
 export type Picked = { readonly case: string } | { readonly case: null; readonly until: number }
 
-/**
- * The oldest recheck whose case is free: those without a counted try first, since the first tries of an apply say
- * something together.
- */
-export const pick = (state: State, isFree: (id: string) => boolean, rules: Rules, now: number): Picked => {
-  let tried: string | undefined
-  let until = Infinity
-  for (const recheck of state.open.values()) {
-    if (!isFree(recheck.case)) continue
-    const found = nextOf(state, recheck, rules)
-    if (found._tag === "Blocked") continue
-    const end = found._tag === "Run" ? recheck.tries[found.arm].until : 0
-    if (end > now) until = Math.min(until, end)
-    else if (found._tag !== "Run" || !isCounted(recheck)) return { case: recheck.case }
-    else tried ??= recheck.case
-  }
-  return tried === undefined ? { case: null, until } : { case: tried }
-}
-
 /** What has become of a case since its recheck was queued. */
 export interface Standing {
   readonly rev: number
   readonly completed: boolean
   readonly selected: boolean
 }
+
+/** What is known of the cases of rechecks. */
+export interface Cases {
+  /** Not on a seat. */
+  readonly isFree: (id: string) => boolean
+  readonly standingOf: (id: string) => Standing | undefined
+}
+
+/**
+ * The oldest recheck whose case is free: those without a counted try first, since the first tries of an apply say
+ * something together.
+ */
+export const pick = (state: State, cases: Cases, rules: Rules, now: number): Picked => {
+  let until = Infinity
+  for (const ids of [state.untried, state.tried]) {
+    for (const id of ids) {
+      if (!cases.isFree(id)) continue
+      const due = dueOf(state, state.open.get(id)!, cases.standingOf(id), rules)
+      if (due <= now) return { case: id }
+      until = Math.min(until, due)
+    }
+  }
+  return { case: null, until }
+}
+
+/** One that ends, or moves to a newer apply, waits for nothing: neither for a hold nor for the check of its batch. */
+const dueOf = (state: State, recheck: OpenRecheck, standing: Standing | undefined, rules: Rules): number => {
+  if (whyVoid(recheck, standing) !== undefined || isLeftBehind(state, recheck)) return -Infinity
+  const found = nextOf(state, recheck, rules)
+  if (found._tag === "Blocked") return Infinity
+  return found._tag === "Run" ? recheck.tries[found.arm].until : -Infinity
+}
+
+/** What it would judge is gone before a try of it has counted. */
+const isLeftBehind = ({ change }: State, recheck: OpenRecheck): boolean =>
+  change !== undefined && change.apply !== recheck.change.apply && !isCounted(recheck)
 
 /** What is journaled before a recheck runs, and the arm of its try; `null` when there is nothing to run now. */
 export interface Begun {
@@ -91,23 +108,50 @@ export const begin = (
 ): Begun => {
   const reason = whyVoid(recheck, standing)
   if (reason !== undefined) return { events: [ended(recheck, said("case-changed", reason), at)], arm: null }
-  const { change } = state
-  if (change !== undefined && change.apply !== recheck.change.apply && !isCounted(recheck)) {
-    // What it would judge is gone. The batch it joins may have to wait, so it is picked anew.
-    const { case: id } = recheck
-    const moved = { _tag: "RecheckMoved", at, case: id, apply: recheck.change.apply, to: change.apply } as const
-    return { events: [moved], arm: null }
-  }
+  // The batch it joins may have to wait, so it is picked anew.
+  if (isLeftBehind(state, recheck)) return { events: [moved(state, recheck, at)], arm: null }
   const found = nextOf(state, recheck, rules)
   if (found._tag !== "Run") return { events: endsOf(state, recheck, found, rules, at), arm: null }
   const started = { _tag: "RecheckStarted", at, case: recheck.case, apply: recheck.change.apply } as const
   return { events: recheck.state === "queued" ? [started] : [], arm: found.arm }
 }
 
-/** What a try that ended brought to an end: its recheck, all of its apply, or nothing yet. */
-export const settle = (state: State, id: string, rules: Rules, at: number): ReadonlyArray<RecheckEvent> => {
-  const recheck = state.open.get(id)
-  return recheck === undefined ? [] : endsOf(state, recheck, nextOf(state, recheck, rules), rules, at)
+/**
+ * What the events brought to an end: a recheck, others of its apply, all of them, or nothing yet. At a start without events,
+ * for a crash may have kept an end from being said. To be asked again after what it answers, until that is nothing: then a
+ * verdict does not depend on when it is asked for.
+ */
+export const settle = (
+  state: State,
+  rules: Rules,
+  at: number,
+  events?: ReadonlyArray<RecheckEvent>
+): ReadonlyArray<RecheckEvent> => {
+  const ends: Array<RecheckEvent> = []
+  const together = new Set<string>()
+  for (const id of events === undefined ? state.open.keys() : touchedBy(state, events)) {
+    const recheck = state.open.get(id)
+    if (recheck === undefined || together.has(recheck.change.apply)) continue
+    const next = nextOf(state, recheck, rules)
+    if (next._tag === "AllEnd") together.add(recheck.change.apply)
+    ends.push(...endsOf(state, recheck, next, rules, at))
+  }
+  return ends
+}
+
+/** The rechecks the events are of; and all that have waited for a check of such a batch. */
+const touchedBy = (state: State, events: ReadonlyArray<RecheckEvent>): ReadonlySet<string> => {
+  const touched = new Set<string>()
+  for (const event of events) {
+    if ("case" in event) touched.add(event.case)
+    for (const apply of [event.apply, ...(event._tag === "RecheckMoved" ? [event.to] : [])]) {
+      const batch = state.batches.get(apply)
+      if (batch?.isBlocked !== true) continue
+      batch.isBlocked = false
+      for (const id of batch.members.keys()) touched.add(id)
+    }
+  }
+  return touched
 }
 
 // -----------------------------------------------------------------------------
@@ -146,8 +190,11 @@ const checkWith = (state: State, recheck: OpenRecheck, rules: Rules): Next => {
 
 const findingOf = (state: State, recheck: OpenRecheck, rule: RecheckRule): BatchFinding => {
   const batch = state.batches.get(recheck.change.apply)
-  if (batch === undefined || !hasControls(rule)) return { _tag: "Usual" }
+  if (batch === undefined || !hasControls(rule) || !isUnusual(batch.failures, batch.members.size)) {
+    return { _tag: "Usual" }
+  }
   batch.finding ??= judgeBatch([...batch.members.values()], recheck.change.isRepair)
+  batch.isBlocked ||= batch.finding._tag === "Check"
   return batch.finding
 }
 
@@ -194,7 +241,7 @@ const outcomeOf = (
     case "Passed":
       return judgement
     case "Regressed": {
-      const request = mayAsk(state, recheck, rules) ? nameOf(recheck.case, recheck.change.apply) : null
+      const request = mayAsk(state, recheck, rules) ? requestId(recheck.case, recheck.change.apply) : null
       return { _tag: "Regressed", confirmed: hasControls(rules.rule), request }
     }
     case "Void":
@@ -214,7 +261,7 @@ const voided = (recheck: OpenRecheck, why: Extract<Judgement, { readonly _tag: "
   }
 }
 
-/** Every open recheck of the apply ends, with one repair for all of them at most. */
+/** Every open recheck of the apply ends, or joins a newer one, with one repair for all of them at most. */
 const allEnd = (
   state: State,
   apply: string,
@@ -222,21 +269,23 @@ const allEnd = (
   rules: Rules,
   at: number
 ): ReadonlyArray<RecheckEvent> => {
-  const open = [...state.open.values()].filter(({ change }) => change.apply === apply)
+  const members = [...state.open.values()].filter(({ change }) => change.apply === apply)
+  const open = members.filter((recheck) => !isLeftBehind(state, recheck))
   const isDown = finding._tag === "EnvironmentDown"
   const judged = { _tag: "BatchJudged", at, apply, finding: isDown ? "environment" : "edit" } as const
+  const first = [judged, ...members.filter((one) => isLeftBehind(state, one)).map((one) => moved(state, one, at))]
   if (isDown) {
     const outcome = said("environment", "most cases failed at once, and on the previous version as well")
-    return [judged, ...open.map((recheck) => ended(recheck, outcome, at))]
+    return [...first, ...open.map((recheck) => ended(recheck, outcome, at))]
   }
   const failed = open.filter(({ newFailed }) => newFailed > 0).toSorted(byReliability(state))
   const asks = finding.repair ? failed.find((recheck) => mayAsk(state, recheck, rules)) : undefined
   const outcomeIn = (recheck: OpenRecheck): RecheckOutcome => {
     if (recheck.newFailed === 0) return said("edit", "the edit is broken at large, as other cases show")
-    const request = recheck === asks ? nameOf(recheck.case, apply) : null
+    const request = recheck === asks ? requestId(recheck.case, apply) : null
     return { _tag: "Regressed", confirmed: true, request }
   }
-  return [judged, ...open.map((recheck) => ended(recheck, outcomeIn(recheck), at))]
+  return [...first, ...open.map((recheck) => ended(recheck, outcomeIn(recheck), at))]
 }
 
 const byReliability = (state: State) => (one: OpenRecheck, other: OpenRecheck) => {
@@ -256,10 +305,19 @@ const mayAsk = (state: State, recheck: OpenRecheck, rules: Rules): boolean =>
 const whyVoid = (recheck: OpenRecheck, standing: Standing | undefined): string | undefined => {
   if (standing === undefined || !standing.selected) return "the case is no longer selected"
   if (standing.rev !== recheck.rev) return `the case changed: rev ${recheck.rev} is now ${standing.rev}`
-  return standing.completed ? undefined : "the case is no longer completed"
+  if (!standing.completed) return "the case is no longer completed"
+  return recheck.isOfThePast ? "the case was begun anew" : undefined
 }
 
 const said = (why: VoidWhy, reason: string): RecheckOutcome => ({ _tag: "Void", why, reason })
+
+const moved = (state: State, { case: id, change }: OpenRecheck, at: number): RecheckEvent => ({
+  _tag: "RecheckMoved",
+  at,
+  case: id,
+  apply: change.apply,
+  to: state.change?.apply ?? change.apply
+})
 
 const ended = (recheck: OpenRecheck, outcome: RecheckOutcome, at: number): RecheckEnded => ({
   _tag: "RecheckEnded",

@@ -7,6 +7,7 @@ import type { Request } from "../../Improvements.ts"
 import type { RecheckEvent, RecheckOutcome } from "../../RecheckEvent.ts"
 import type { Counts } from "../../RecheckRule.ts"
 import type { Json } from "../../Storage.ts"
+import { escaped } from "../escape.ts"
 import type { BatchFinding, Member } from "./batch.ts"
 import { completedOnce, type History } from "./choose.ts"
 
@@ -60,13 +61,21 @@ export interface OpenRecheck {
   tries: { new: Try; control: Try }
   /** The last attempt of each turn that is told of, by the turn's id. */
   readonly told: Map<string, number>
+  /** Its case was forgotten or revised, and may have completed again since. */
+  isOfThePast: boolean
 }
 
 /** All rechecks of an apply, while any of them is open. */
 export interface Batch {
   readonly members: Map<string, Member>
+  /** How many are open. */
+  open: number
+  /** How many first tries failed. */
+  failures: number
   /** What they say together, once it is asked for; the fold forgets it when they change. */
   finding: BatchFinding | undefined
+  /** Some of its rechecks have waited for a check, and may have come to their end meanwhile. */
+  isBlocked: boolean
 }
 
 export interface State {
@@ -74,6 +83,9 @@ export interface State {
   change: Change | undefined
   /** By case, the oldest first. One that runs keeps its place, which it goes back to after a crash. */
   readonly open: Map<string, OpenRecheck>
+  /** The cases of those without a try that counted, the oldest first; and of the others, as that try ended. */
+  readonly untried: Set<string>
+  readonly tried: Set<string>
   /** By apply. */
   readonly batches: Map<string, Batch>
   /** Of cases that were rechecked. */
@@ -92,6 +104,8 @@ export interface State {
 export const initial = (): State => ({
   change: undefined,
   open: new Map(),
+  untried: new Set(),
+  tried: new Set(),
   batches: new Map(),
   histories: new Map(),
   unstable: new Set(),
@@ -104,8 +118,11 @@ export const initial = (): State => ({
 /** What a request of the recheck is called in its case. The name of an apply is digits, so no two share one. */
 const requestName = (apply: string): string => `recheck-${apply}`
 
-/** Names a recheck and the request it sends. */
-export const nameOf = (id: string, apply: string): string => `${id}@${requestName(apply)}`
+/** Names a recheck by the key of its case. */
+export const nameOf = (key: string, apply: string): string => `${key}@${requestName(apply)}`
+
+/** Names the request that a recheck sends. What a case asks for by itself has a separator in its name, this has none. */
+export const requestId = (id: string, apply: string): string => nameOf(escaped(id), apply)
 
 /** Whether a try has counted. */
 export const isCounted = (recheck: OpenRecheck): boolean =>
@@ -204,26 +221,35 @@ const open = (state: State, id: string, rev: number, queuedAt: number): void => 
   const recheck: OpenRecheck = {
     ...{ case: id, rev, queuedAt, change, baseline: baselineOf(state, id, change), state: "queued", ...none },
     ...{ reason: null, broke: false, repair: undefined, tries: { new: begun(1), control: begun(1) } },
-    told: new Map()
+    told: new Map(),
+    isOfThePast: false
   }
   state.open.set(id, recheck)
+  state.untried.add(id)
   enlist(state, recheck)
 }
 
 const baselineOf = (state: State, id: string, change: Change): string => state.histories.get(id)?.good ?? change.from
 
 const enlist = (state: State, { case: id, change }: OpenRecheck): void => {
-  const batch: Batch = state.batches.get(change.apply) ?? { members: new Map(), finding: undefined }
+  const batch: Batch = state.batches.get(change.apply) ?? {
+    members: new Map(),
+    open: 0,
+    failures: 0,
+    finding: undefined,
+    isBlocked: false
+  }
   state.batches.set(change.apply, batch)
   const { passed, failed } = state.histories.get(id) ?? completedOnce
   batch.members.set(id, { case: id, passed, failed, first: null, control: null })
+  batch.open++
   batch.finding = undefined
 }
 
 const move = (state: State, recheck: OpenRecheck): void => {
   if (state.change === undefined) return
   withdraw(state, recheck)
-  dropBatch(state, recheck)
+  leaveBatch(state, recheck)
   recheck.change = state.change
   recheck.baseline = baselineOf(state, recheck.case, state.change)
   recheck.voids = 0
@@ -237,10 +263,11 @@ const tell = (state: State, { case: id, change }: OpenRecheck, known: Partial<Me
   const member = batch?.members.get(id)
   if (batch === undefined || member === undefined) return
   batch.members.set(id, { ...member, ...known })
+  if (known.first === "failed") batch.failures++
   batch.finding = undefined
 }
 
-/** The recheck says nothing in its batch. */
+/** The recheck says nothing in its batch: none of its tries has counted. */
 const withdraw = (state: State, { case: id, change }: OpenRecheck): void => {
   const batch = state.batches.get(change.apply)
   if (batch === undefined) return
@@ -248,11 +275,10 @@ const withdraw = (state: State, { case: id, change }: OpenRecheck): void => {
   batch.finding = undefined
 }
 
-/** Drops the batch when this was the last of its rechecks that was open. */
-const dropBatch = (state: State, recheck: OpenRecheck): void => {
-  const { apply } = recheck.change
-  for (const other of state.open.values()) if (other !== recheck && other.change.apply === apply) return
-  state.batches.delete(apply)
+/** Leaves the batch, which goes with the last of its rechecks that was open. */
+const leaveBatch = (state: State, { change: { apply } }: OpenRecheck): void => {
+  const batch = state.batches.get(apply)
+  if (batch !== undefined && --batch.open === 0) state.batches.delete(apply)
 }
 
 const addTry = (
@@ -271,6 +297,8 @@ const addTry = (
   const isFirst = recheck[`${arm}Passed`] + recheck[`${arm}Failed`] === 0
   const said = outcome === "pass" ? "passed" : "failed"
   if (isFirst) tell(state, recheck, arm === "new" ? { first: said } : { control: said })
+  state.untried.delete(event.case)
+  state.tried.add(event.case)
   recheck.voids = 0
   recheck[outcome === "pass" ? (`${arm}Passed` as const) : (`${arm}Failed` as const)]++
   if (arm === "new" && outcome === "failure") recheck.repair = event.repair
@@ -292,8 +320,10 @@ const end = (state: State, recheck: OpenRecheck, outcome: RecheckOutcome): void 
   const member = state.batches.get(recheck.change.apply)?.members.get(id)
   if (member?.first === null) withdraw(state, recheck)
   else if (member?.control === null) tell(state, recheck, { control: "void" })
-  dropBatch(state, recheck)
+  leaveBatch(state, recheck)
   state.open.delete(id)
+  state.untried.delete(id)
+  state.tried.delete(id)
   state.counts[outcome._tag === "Passed" ? "passed" : outcome._tag === "Regressed" ? "regressed" : "void"]++
   if (outcome._tag === "Void") return
   remember(state, recheck, outcome)
@@ -338,6 +368,8 @@ export const requestOf = (
 
 /** The case changed, or begins anew. */
 const forget = (state: State, id: string): void => {
+  const recheck = state.open.get(id)
+  if (recheck !== undefined) recheck.isOfThePast = true
   state.histories.delete(id)
   state.unstable.delete(id)
   state.sent.delete(id)
