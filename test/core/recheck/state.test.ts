@@ -160,6 +160,31 @@ describe("a newer apply", () => {
   })
 })
 
+describe("a try on the new version that passes", () => {
+  for (const crash of [false, true]) {
+    it(`passes its recheck while the batch waits for its check, ${crash ? "also when a crash kept that from being said" : "whatever that says"}`, () => {
+      const loop = begun(6, rulesOf())
+      const taken = new Set<string>()
+      for (let n = 0; n < 4; n++) taken.add(loop.take((id) => !taken.has(id))!.case)
+      const [passed, ...failed] = [...taken] as [string, ...Array<string>]
+      for (const id of failed) loop.say(id, "new", "failure")
+      loop.say(passed, "new", "pass")
+      assert.deepStrictEqual(outcomes(loop), ["Passed"])
+      loop.drain(() => "failure")
+      assert.include(
+        loop.log.map(({ _tag }) => _tag),
+        "BatchJudged"
+      )
+      if (!crash) return assert.deepStrictEqual(outcomes(loop), ["Passed", "Void", "Void", "Void", "Void", "Void"])
+      // All that was said before was lost: the ends are found again from the tries.
+      const kept = loop.log.filter(({ _tag }) => _tag !== "RecheckEnded" && _tag !== "BatchJudged")
+      const again = new Loop(loop.rules, loop.completed, [...kept, started(2)])
+      again.recover()
+      assert.deepStrictEqual(outcomes(again).toSorted(), ["Passed", "Void", "Void", "Void", "Void", "Void"])
+    })
+  }
+})
+
 describe("a recheck without a counted try", () => {
   /** Three of six have failed, so that the batch waits for its check, and a newer apply has come. */
   const behind = () => {

@@ -131,9 +131,12 @@ export const settle = (
   const together = new Set<string>()
   for (const id of events === undefined ? state.open.keys() : touchedBy(state, events)) {
     const recheck = state.open.get(id)
-    if (recheck === undefined || together.has(recheck.change.apply)) continue
+    if (recheck === undefined) continue
     const next = nextOf(state, recheck, rules)
-    if (next._tag === "AllEnd") together.add(recheck.change.apply)
+    if (next._tag === "AllEnd") {
+      if (together.has(recheck.change.apply)) continue
+      together.add(recheck.change.apply)
+    }
     ends.push(...endsOf(state, recheck, next, rules, at))
   }
   return ends
@@ -169,23 +172,20 @@ type Next =
     }
 
 const nextOf = (state: State, recheck: OpenRecheck, rules: Rules): Next => {
+  const judgement = verdict(countsOf(state, recheck), rules.rule)
+  // A pass on the new version says what it says, whatever becomes of the others.
+  if (judgement._tag === "Passed") return { _tag: "Ends", judgement }
   const finding = findingOf(state, recheck, rules.rule)
   switch (finding._tag) {
     case "Check":
-      return finding.cases.includes(recheck.case) ? checkWith(state, recheck, rules) : { _tag: "Blocked" }
-    case "Usual": {
-      const judgement = verdict(countsOf(state, recheck), rules.rule)
+      if (!finding.cases.includes(recheck.case)) return { _tag: "Blocked" }
+      // The check is a run of the previous version, unless it has said nothing too often.
+      return judgement._tag === "Run" ? { _tag: "Run", arm: "control" } : { _tag: "Ends", judgement }
+    case "Usual":
       return judgement._tag === "Run" ? judgement : { _tag: "Ends", judgement }
-    }
     default:
       return { _tag: "AllEnd", finding }
   }
-}
-
-/** The check is a run of the previous version, unless it has said nothing too often. */
-const checkWith = (state: State, recheck: OpenRecheck, rules: Rules): Next => {
-  const judgement = verdict(countsOf(state, recheck), rules.rule)
-  return judgement._tag === "Run" ? { _tag: "Run", arm: "control" } : { _tag: "Ends", judgement }
 }
 
 const findingOf = (state: State, recheck: OpenRecheck, rule: RecheckRule): BatchFinding => {
@@ -261,7 +261,7 @@ const voided = (recheck: OpenRecheck, why: Extract<Judgement, { readonly _tag: "
   }
 }
 
-/** Every open recheck of the apply ends, or joins a newer one, with one repair for all of them at most. */
+/** Every open recheck of the apply that has not passed ends, or joins a newer one, with one repair for all of them at most. */
 const allEnd = (
   state: State,
   apply: string,
@@ -269,7 +269,7 @@ const allEnd = (
   rules: Rules,
   at: number
 ): ReadonlyArray<RecheckEvent> => {
-  const members = [...state.open.values()].filter(({ change }) => change.apply === apply)
+  const members = [...state.open.values()].filter(({ change, newPassed }) => change.apply === apply && newPassed === 0)
   const open = members.filter((recheck) => !isLeftBehind(state, recheck))
   const isDown = finding._tag === "EnvironmentDown"
   const judged = { _tag: "BatchJudged", at, apply, finding: isDown ? "environment" : "edit" } as const
