@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber, Schema, SchemaGetter } from "effect"
 import { Case, Dispatcher, Improvements, RecheckRule, type Rechecks, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { outcomes, rechecks, right, type Said, workload, wrong } from "./recheck-support.ts"
-import { changes, layer, minutes, Missing, notes, passing, restart } from "./support.ts"
+import { changes, history, layer, minutes, Missing, notes, passing, restart } from "./support.ts"
 
 /** What only JavaScript can answer with. */
 const wild = (answer: unknown) => Effect.succeed(answer as Said)
@@ -232,3 +232,70 @@ describe("the request of a recheck", () => {
     }).pipe(Effect.provide(layer))
   )
 })
+
+describe("a try on a seat", () => {
+  const ids = ["a", "b", "c", "d", "ask"]
+  /** The environment is down, which is found out in the second minute; the try of `d` takes longer. */
+  const down = (longer: `${number} ${"minutes" | "hours"}`) =>
+    workload({
+      ids,
+      controls: true,
+      recheck: (one) => Effect.delay(Effect.succeed(wrong(one)), one.case.id === "d" ? longer : "1 minute")
+    })
+
+  it.effect("is ended with all others of its apply", () =>
+    Effect.gen(function* () {
+      const run = yield* Effect.forkChild(Dispatcher.run(down("5 hours"), { rechecks: 4 }))
+      yield* minutes(3)
+      assert.isDefined(run.pollUnsafe())
+      assert.deepStrictEqual(outcomes(yield* Fiber.join(run)).toSorted(), [
+        "a 001 Void",
+        "b 001 Void",
+        "c 001 Void",
+        "d 001 Void"
+      ])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("says nothing any more when it ends in the instant that ends all of its apply", () =>
+    Effect.gen(function* () {
+      yield* passing(Dispatcher.run(down("2 minutes"), { rechecks: 4 }))
+      for (const { tries, endedAt } of yield* rechecks) for (const { at } of tries) assert.isAtMost(at, endedAt ?? 0)
+      const tags = (yield* history).flatMap((event) =>
+        "case" in event && event.case === "d" && event._tag !== "CaseCompleted" ? [event._tag] : []
+      )
+      assert.strictEqual(tags.at(-1), "RecheckEnded")
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("the breaker", () => {
+  it.effect("begins to count anew with each try that says something", () =>
+    Effect.gen(function* () {
+      let tries = 0
+      const recheck = () =>
+        Effect.suspend(() => (tries++ % 2 === 0 ? Effect.fail("no sandbox") : Effect.succeed(right)))
+      const summary = yield* Dispatcher.run(workload({ ids: ["a", "b", "c", "d", "ask"], recheck }), {
+        seats: 1,
+        rechecks: 4,
+        failuresInARow: 2
+      })
+      assert.deepStrictEqual(
+        summary.rechecks.map(({ outcome }) => outcome._tag),
+        ["Void", "Passed", "Void", "Passed"]
+      )
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+it.effect("the repair of a control is not looked at: nobody is asked for it", () =>
+  Effect.gen(function* () {
+    const recheck = (one: Rechecks.Try) =>
+      one.arm === "new" ? Effect.succeed(wrong(one)) : wild({ _tag: "Wrong", rubric: [], repair: undefined })
+    const summary = yield* Dispatcher.run(workload({ ids: ["a", "ask"], controls: true, recheck }), { rechecks: 1 })
+    assert.deepStrictEqual(
+      summary.rechecks.map(({ outcome }) => outcome._tag === "Void" && outcome.why),
+      ["baseline"]
+    )
+  }).pipe(Effect.provide(layer))
+)

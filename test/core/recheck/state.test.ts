@@ -121,21 +121,22 @@ describe("a try that is made again", () => {
     loop.take()
     const step = (step: string) =>
       ({ _tag: "RecheckStepEnded", at: 0, case: "c0", apply: "001", arm: "new", step }) as const
-    loop.append([step("run"), step("grade")])
+    const held = { _tag: "RecheckHeld", at: 0, case: "c0", apply: "001", arm: "new", name: "quota", until: 1 } as const
+    loop.append([step("run"), held, step("grade")])
     loop.say("c0", "new", outcome)
-    const { number, reading, steps } = loop.state.open.get("c0")!.tries.new
-    return { number, reading, steps: [...steps.keys()] }
+    const { number, reading, steps, holds } = loop.state.open.get("c0")!.tries.new
+    return { number, reading, kept: [...steps.keys(), ...holds.keys()] }
   }
 
   it("keeps all its steps when it broke", () =>
-    assert.deepStrictEqual(tryOf("error"), { number: 1, reading: 1, steps: ["run", "grade"] }))
+    assert.deepStrictEqual(tryOf("error"), { number: 1, reading: 1, kept: ["run", "grade", "quota"] }))
 
   it("is only graded again, under another key, when the grading could not be read", () =>
-    assert.deepStrictEqual(tryOf("unread"), { number: 1, reading: 2, steps: ["run"] }))
+    assert.deepStrictEqual(tryOf("unread"), { number: 1, reading: 2, kept: ["run", "quota"] }))
 
   it("is another run when it was void or counted", () => {
-    assert.deepStrictEqual(tryOf("void"), { number: 2, reading: 1, steps: [] })
-    assert.deepStrictEqual(tryOf("failure"), { number: 2, reading: 1, steps: [] })
+    assert.deepStrictEqual(tryOf("void"), { number: 2, reading: 1, kept: [] })
+    assert.deepStrictEqual(tryOf("failure"), { number: 2, reading: 1, kept: [] })
   })
 })
 
@@ -185,6 +186,32 @@ describe("a try on the new version that passes", () => {
   }
 })
 
+describe("a batch that waits for a check", () => {
+  it("goes on when the check says nothing, however often it is made again", () => {
+    const loop = begun(6, rulesOf())
+    loop.drain((_, arm) => (arm === "new" ? "failure" : "error"))
+    assert.strictEqual(loop.state.open.size, 0)
+  })
+
+  it("says what came to its end meanwhile when the check is over, before another try", () => {
+    const loop = begun(8, rulesOf({ rule: RecheckRule.controlled({ redos: 0 }) }))
+    const ids = [...loop.state.open.keys()]
+    // The check is made with the first two by name; the last has a second try under way when it is found to be needed.
+    const [first, second, third, last] = ids.slice(0, 4).toSorted() as [string, string, string, string]
+    for (const id of [last, first, second]) loop.say(id, "new", "failure")
+    loop.take((id) => id === last)
+    loop.say(third, "new", "failure")
+    loop.say(last, "new", "error")
+    assert.strictEqual(loop.ended.length, 0)
+    loop.say(first, "control", "pass")
+    loop.say(second, "control", "failure")
+    assert.deepStrictEqual(
+      loop.ended.map((ended) => [ended.case, ended.outcome._tag === "Void" && ended.outcome.why]),
+      [[last, "broke"]]
+    )
+  })
+})
+
 describe("a recheck without a counted try", () => {
   /** Three of six have failed, so that the batch waits for its check, and a newer apply has come. */
   const behind = () => {
@@ -211,6 +238,19 @@ describe("a recheck without a counted try", () => {
     loop.append([held, ...applyOf(2)])
     assert.strictEqual(loop.take()?.case, "c0")
     assert.strictEqual(loop.state.open.get("c0")?.change.apply, "002")
+  })
+
+  it("has all its tries again on the newer one", () => {
+    const loop = begun(1, rulesOf())
+    for (const _ of [1, 2]) {
+      loop.take()
+      loop.say("c0", "new", "error")
+    }
+    loop.append(applyOf(2))
+    assert.strictEqual(
+      loop.drain(() => "error"),
+      3
+    )
   })
 
   for (const control of ["failure", "pass"] as const) {
