@@ -133,3 +133,15 @@ export class Loop {
     return runs
   }
 }
+
+export const cases = (count: number) => new Map(Array.from({ length: count }, (_, index) => [`c${index}`, 1]))
+
+/** After its first apply, which rechecks all of so many cases. */
+export const begun = (count = 4, rules = rulesOf({ rule: RecheckRule.allFail(2) })) => {
+  const loop = new Loop(rules, cases(count))
+  loop.append([started(1)])
+  loop.apply(1)
+  return loop
+}
+
+export const outcomes = (loop: Loop) => loop.ended.map(({ outcome }) => outcome._tag)
