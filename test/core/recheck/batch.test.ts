@@ -32,6 +32,13 @@ describe("the rechecks of one apply together", () => {
     assert.deepStrictEqual(judgeBatch([...failed, ...passed], false), { _tag: "Check", cases: ["b", "c"] })
   })
 
+  it("check nothing with cases whose recheck is over, nor with one alone", () => {
+    const gone = [member("a", "failed", "gone", 20), member("b", "failed", "gone", 20)]
+    const open = [member("c", "failed", null, 3), member("d", "failed", null, 2)]
+    assert.deepStrictEqual(judgeBatch([...gone, ...open], false), { _tag: "Check", cases: ["c", "d"] })
+    assert.deepStrictEqual(judgeBatch([...gone, ...open.slice(1)], false), { _tag: "Usual" })
+  })
+
   it("keep to the cases of the check while other tries end", () => {
     const members = [
       member("a", "failed", "failed", 3),
@@ -80,7 +87,7 @@ describe("the rechecks of one apply together", () => {
         passed: fc.nat(9),
         failed: fc.nat(9),
         first: fc.constantFrom("passed", "failed", "failed", null),
-        control: fc.constantFrom("passed", "failed", "void", null)
+        control: fc.constantFrom("passed", "failed", "void", "gone", null)
       }),
       { selector: (one) => one.case, maxLength: 9 }
     )

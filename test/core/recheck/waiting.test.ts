@@ -28,10 +28,55 @@ describe("a try on the new version that passes", () => {
   }
 })
 
+describe("a batch is not called void by the environment", () => {
+  const isJudged = (loop: Loop) => loop.log.some(({ _tag }) => _tag === "BatchJudged")
+
+  it("when cases that failed at first pass before others have been tried", () => {
+    const loop = begun(6, rulesOf())
+    const ids: Array<string> = []
+    for (let n = 0; n < 6; n++) ids.push(loop.take((id) => !ids.includes(id))!.case)
+    for (const id of ids.slice(0, 2)) loop.say(id, "new", "failure")
+    for (const id of ids.slice(0, 2)) loop.say(loop.take((free) => free === id)!.case, "new", "pass")
+    loop.say(ids[2]!, "new", "failure")
+    for (const id of ids.slice(3)) loop.say(id, "new", "pass")
+    loop.drain(() => "pass")
+    assert.isFalse(isJudged(loop))
+    assert.deepStrictEqual(new Set(outcomes(loop)), new Set(["Passed"]))
+  })
+
+  it("when the cases it was to be checked with are gone", () => {
+    const loop = begun(6, rulesOf())
+    const failed: Array<string> = []
+    for (let n = 0; n < 3; n++) failed.push(loop.take((id) => !failed.includes(id))!.case)
+    for (const id of failed) loop.say(id, "new", "failure")
+    for (const id of failed.toSorted().slice(0, 2)) loop.completed.delete(id)
+    loop.drain(() => "pass")
+    assert.isFalse(isJudged(loop))
+    assert.deepStrictEqual(outcomes(loop).toSorted(), ["Passed", "Passed", "Passed", "Passed", "Void", "Void"])
+  })
+
+  it("when tries on the new version say nothing, however often they are made again", () => {
+    const loop = begun(6, rulesOf())
+    const ids: Array<string> = []
+    for (let n = 0; n < 6; n++) ids.push(loop.take((id) => !ids.includes(id))!.case)
+    for (const id of ids.slice(0, 2)) {
+      loop.say(id, "new", "failure")
+      for (let n = 0; n < 3; n++) loop.say(id, "new", "error")
+    }
+    loop.say(ids[2]!, "new", "failure")
+    assert.isFalse(isJudged(loop))
+    assert.deepStrictEqual(outcomes(loop), ["Void", "Void"])
+  })
+})
+
 describe("a batch that waits for a check", () => {
   it("goes on when the check says nothing, however often it is made again", () => {
     const loop = begun(6, rulesOf())
-    loop.drain((_, arm) => (arm === "new" ? "failure" : "error"))
+    // Three first tries, and three on the previous version of each of two cases.
+    assert.strictEqual(
+      loop.drain((_, arm) => (arm === "new" ? "failure" : "error")),
+      9
+    )
     assert.strictEqual(loop.state.open.size, 0)
   })
 

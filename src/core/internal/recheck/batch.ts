@@ -12,8 +12,11 @@ export interface Member {
   readonly failed: number
   /** Its first try that counted; `null` while there is none. One that became void without leaves the batch. */
   readonly first: "passed" | "failed" | null
-  /** Its first run of the previous version; `void` when that said nothing, however often it was made again. */
-  readonly control: "passed" | "failed" | "void" | null
+  /**
+   * Its first run of the previous version; `void` when that said nothing, however often it was made again; `gone` when its
+   * recheck came to an end without.
+   */
+  readonly control: "passed" | "failed" | "void" | "gone" | null
 }
 
 export type BatchFinding =
@@ -45,7 +48,9 @@ export const isUnusual = (failures: number, members: number): boolean =>
 export const judgeBatch = (members: ReadonlyArray<Member>, isRepair: boolean): BatchFinding => {
   const failed = members.filter(({ first }) => first === "failed")
   if (!isUnusual(failed.length, members.length)) return { _tag: "Usual" }
-  const checked = failed.toSorted(byReliability).slice(0, checks)
+  const candidates = failed.filter(({ control }) => control !== "gone")
+  if (candidates.length < checks) return { _tag: "Usual" }
+  const checked = candidates.toSorted(byReliability).slice(0, checks)
   const open = checked.filter(({ control }) => control === null)
   if (open.length > 0) return { _tag: "Check", cases: open.map((member) => member.case) }
   if (checked.every(({ control }) => control === "passed")) {

@@ -5,7 +5,7 @@
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import type { Request } from "../../Improvements.ts"
 import type { RecheckEvent, RecheckOutcome } from "../../RecheckEvent.ts"
-import type { Counts } from "../../RecheckRule.ts"
+import type { Arm, Counts } from "../../RecheckRule.ts"
 import type { Json } from "../../Storage.ts"
 import { escaped } from "../escape.ts"
 import type { BatchFinding, Member } from "./batch.ts"
@@ -53,9 +53,10 @@ export interface OpenRecheck {
   controlFailed: number
   /** Tries that said nothing since the last one that counted. */
   voids: number
-  /** Why the last of those that ever said nothing did, and whether it broke. */
+  /** Why the last of those that ever said nothing did, whether it broke, and on which version it was. */
   reason: string | null
   broke: boolean
+  silent: Arm | undefined
   /** Of the last failure on the new version. */
   repair: Json | undefined
   tries: { new: Try; control: Try }
@@ -220,7 +221,13 @@ const open = (state: State, id: string, rev: number, queuedAt: number): void => 
   const none = { newPassed: 0, newFailed: 0, controlPassed: 0, controlFailed: 0, voids: 0 }
   const recheck: OpenRecheck = {
     ...{ case: id, rev, queuedAt, change, baseline: baselineOf(state, id, change), state: "queued", ...none },
-    ...{ reason: null, broke: false, repair: undefined, tries: { new: begun(1), control: begun(1) } },
+    ...{
+      reason: null,
+      broke: false,
+      silent: undefined,
+      repair: undefined,
+      tries: { new: begun(1), control: begun(1) }
+    },
     told: new Map(),
     isOfThePast: false
   }
@@ -292,6 +299,7 @@ const addTry = (
     recheck.voids++
     recheck.reason = event.reason
     recheck.broke = outcome === "error"
+    recheck.silent = arm
     return
   }
   const isFirst = recheck[`${arm}Passed`] + recheck[`${arm}Failed`] === 0
@@ -315,11 +323,15 @@ const following = (one: Try, outcome: Extract<RecheckEvent, { readonly _tag: "Tr
   return { ...begun(one.number), reading: one.reading + 1, steps: new Map(kept), holds: one.holds }
 }
 
+/** It is over because the previous version said nothing. */
+const isSilent = ({ silent }: OpenRecheck, outcome: RecheckOutcome): boolean =>
+  silent === "control" && outcome._tag === "Void" && (outcome.why === "unjudged" || outcome.why === "broke")
+
 const end = (state: State, recheck: OpenRecheck, outcome: RecheckOutcome): void => {
   const id = recheck.case
   const member = state.batches.get(recheck.change.apply)?.members.get(id)
   if (member?.first === null) withdraw(state, recheck)
-  else if (member?.control === null) tell(state, recheck, { control: "void" })
+  else if (member?.control === null) tell(state, recheck, { control: isSilent(recheck, outcome) ? "void" : "gone" })
   leaveBatch(state, recheck)
   state.open.delete(id)
   state.untried.delete(id)
