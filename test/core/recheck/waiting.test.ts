@@ -99,6 +99,26 @@ describe("a batch that waits for a check", () => {
   })
 })
 
+it("a batch that waits for a check no longer needs it when a recheck of an older apply joins it", () => {
+  const rules = { ...rulesOf({ rule: RecheckRule.controlled({ redos: 0 }) }), rechecks: 1 }
+  const loop = begun(7, rules)
+  const [older] = [...loop.state.open.keys()] as [string]
+  rules.rechecks = 6
+  loop.apply(2)
+  const others = [...loop.state.open.keys()].filter((id) => id !== older)
+  const [first, second, last] = others.toSorted() as [string, string, string] // the check is made with the first two
+  for (const id of [last, first]) loop.say(id, "new", "failure")
+  loop.take((id) => id === last)
+  loop.say(second, "new", "failure") // three of six: the check is due
+  loop.say(last, "new", "error")
+  assert.strictEqual(loop.ended.length, 0)
+  assert.strictEqual(loop.take((id) => id === older)?.arm, "new") // three of seven
+  assert.deepStrictEqual(
+    loop.ended.map((ended) => ended.case),
+    [last]
+  )
+})
+
 describe("a recheck without a counted try", () => {
   /** Three of six have failed, so that the batch waits for its check, and a newer apply has come. */
   const behind = () => {

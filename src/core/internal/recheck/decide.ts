@@ -147,12 +147,10 @@ const touchedBy = (state: State, events: ReadonlyArray<RecheckEvent>): ReadonlyS
   const touched = new Set<string>()
   for (const event of events) {
     if ("case" in event) touched.add(event.case)
-    for (const apply of [event.apply, ...(event._tag === "RecheckMoved" ? [event.to] : [])]) {
-      const batch = state.batches.get(apply)
-      if (batch?.isBlocked !== true) continue
-      batch.isBlocked = false
-      for (const id of batch.members.keys()) touched.add(id)
-    }
+    const batch = state.batches.get(event.apply)
+    if (batch?.isBlocked !== true) continue
+    batch.isBlocked = false
+    for (const id of batch.members.keys()) touched.add(id)
   }
   return touched
 }
