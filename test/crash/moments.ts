@@ -1,0 +1,58 @@
+/**
+ * When the demo is killed next: drawn from a seed, and further off when the last life came to nothing, so that it gets on.
+ */
+import type { Aim } from "./host.ts"
+import type { Random } from "./random.ts"
+
+export type Moment =
+  /** So many milliseconds after the process was started. */
+  | { readonly _tag: "SinceStart"; readonly millis: number }
+  /** So many milliseconds after its log was open. */
+  | { readonly _tag: "SinceOpen"; readonly millis: number }
+  /** As soon as it has told so many things: in the middle of what it told last. */
+  | { readonly _tag: "AtTold"; readonly count: number }
+
+export interface Plan {
+  readonly moment: Moment
+  readonly aim: Aim
+  /** Whether the next one is started at once, while the children of this one may still live. */
+  readonly restartAtOnce: boolean
+}
+
+export interface Moments {
+  readonly next: () => Plan
+  /** How long it took to open the log, and whether the life got anything done. */
+  readonly learn: (openedAfterMillis: number | undefined, progress: boolean) => void
+}
+
+const shortest = 60
+const longest = 20_000
+/** Processes are started in at most this long at first, then in what was seen. */
+const firstStart = 600
+
+export const makeMoments = (random: Random): Moments => {
+  let patience = 300
+  let startMillis = firstStart
+  const draw = (): Moment => {
+    const kind = random.number(1)
+    // Two in quick succession: this one has hardly begun.
+    if (kind < 0.1) return { _tag: "SinceStart", millis: random.number(60) }
+    if (kind < 0.3) return { _tag: "SinceStart", millis: random.number(startMillis * 1.2) }
+    // The first things told are those of the recovery.
+    if (kind < 0.45) return { _tag: "AtTold", count: 1 + Math.floor(random.number(6)) }
+    if (kind < 0.7) return { _tag: "AtTold", count: 1 + Math.floor(random.number(patience / 10)) }
+    return { _tag: "SinceOpen", millis: random.number(patience) }
+  }
+  return {
+    next: () => ({
+      moment: draw(),
+      aim: random.pick(["host", "group", "everything"]),
+      restartAtOnce: random.number(1) < 0.4
+    }),
+    learn: (openedAfterMillis, progress) => {
+      if (openedAfterMillis !== undefined) startMillis += (openedAfterMillis - startMillis) / 8
+      const factor = progress ? 0.85 : 1.3
+      patience = Math.min(longest, Math.max(shortest, patience * factor))
+    }
+  }
+}
