@@ -164,6 +164,21 @@ describe("holders of a log in a folder", () => {
     })
   )
 
+  it.live("gives back the hold it took above the epochs of the records", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      for (const file of yield* Effect.promise(() => readdir(path))) {
+        if (!file.endsWith(".ndjson")) yield* Effect.promise(() => unlink(join(path, file)))
+      }
+      yield* append(storageIn(path), "log", 2)
+      assert.notInclude((yield* Effect.promise(() => readdir(path))).join(), ".lock")
+      // Another storage of this process, which lives: it cannot tell that nobody works with a lock that was left.
+      yield* append(storageIn(path), "log", 3)
+      assert.deepStrictEqual(yield* read(storageIn(path), "log"), [1, 2, 3])
+    })
+  )
+
   it.live("fences off the holder whose lock file somebody removed", () =>
     Effect.gen(function* () {
       const path = yield* folder
