@@ -2,13 +2,12 @@
  * The demo as a process that is to be killed.
  */
 import { spawn } from "node:child_process"
-import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { fileURLToPath } from "node:url"
-import { environmentOf, marked } from "./processes.ts"
+import { marked, markName } from "./processes.ts"
 import type { Told } from "./told.ts"
 
-const hooks = new URL("./host/hooks.mjs", import.meta.url).href
+const hooks = new URL("./children/hooks.mjs", import.meta.url).href
 const main = fileURLToPath(new URL("../../examples/demo/main.ts", import.meta.url))
 
 /** What is killed in one instant: the host's process alone, its process group, or all that descends from it. */
@@ -26,6 +25,8 @@ export interface Demo {
   readonly args: ReadonlyArray<string>
   /** Marks the processes of this demo. */
   readonly mark: string
+  /** A folder for compiled code: a process that starts sooner can be killed more often. */
+  readonly cache: string
 }
 
 const longestEnding = 20_000
@@ -38,10 +39,10 @@ const unlessGone = (kill: () => void) => {
   }
 }
 
-export const start = ({ state, args, mark }: Demo, hear: (told: Told) => void): Host => {
+export const start = ({ state, args, mark, cache }: Demo, hear: (told: Told) => void): Host => {
   const child = spawn(process.execPath, ["--import", hooks, main, "--state", state, ...args], {
     detached: true,
-    env: environmentOf(mark),
+    env: { ...process.env, NODE_COMPILE_CACHE: cache, [markName]: mark },
     stdio: ["ignore", "pipe", "pipe", "pipe"]
   })
   const { pid } = child

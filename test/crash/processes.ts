@@ -4,9 +4,8 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 
-const markName = "SHIFTBOSS_CRASH"
-
-export const environmentOf = (mark: string): NodeJS.ProcessEnv => ({ ...process.env, [markName]: mark })
+/** The variable of the environment that holds the mark. */
+export const markName = "SHIFTBOSS_CRASH"
 
 export interface Marked {
   readonly pid: number

@@ -43,25 +43,22 @@ const args = ["--cases", flags.cases, "--seats", flags.seats, "--pace", "0"]
 
 const findings: Findings = { kills: [], problems: [], checks: 0, entries: 0, longestQuiet: 0 }
 const moments = makeMoments(makeRandom(seed))
-const begun = performance.now()
-const seconds = () => (performance.now() - begun) / 1000
 const folder = mkdtempSync(join(tmpdir(), "shiftboss-crash-"))
-const demoIn = (name: string) => ({ state: join(folder, name), args, mark: `${process.pid}.${Date.now()}.${name}` })
-
-const isOver = () => findings.kills.length >= kills || seconds() >= minutes * 60
-const killing = { findings, moments, goOn: () => !isOver() }
+const demoIn = (name: string) => ({
+  ...{ state: join(folder, name), args, cache: join(folder, "cache") },
+  mark: `${process.pid}.${Date.now()}.${name}`
+})
 
 console.log(`seed ${seed}`)
-const expected = await runLoop({
-  demo: demoIn("undisturbed"),
-  findings,
-  moments,
-  expected: undefined,
-  goOn: () => false
-})
+const undisturbed = demoIn("undisturbed")
+const expected = await runLoop({ demo: undisturbed, findings, moments, expected: undefined, goOn: () => false })
+
+const begun = performance.now()
+const seconds = () => (performance.now() - begun) / 1000
+const isOver = () => findings.kills.length >= kills || seconds() >= minutes * 60
 let loops = 0
-while (expected !== undefined && findings.problems.length === 0 && !isOver()) {
-  await runLoop({ ...killing, demo: demoIn(`loop-${++loops}`), expected })
+while (findings.problems.length === 0 && !isOver()) {
+  await runLoop({ demo: demoIn(`loop-${++loops}`), findings, moments, expected, goOn: () => !isOver() })
 }
 
 const count = (label: string, choose: (kill: Findings["kills"][number]) => string) => {
@@ -71,12 +68,15 @@ const count = (label: string, choose: (kill: Findings["kills"][number]) => strin
   console.log(`  ${label}: ${parts.join(", ")}`)
 }
 
+/** Kills of processes that had lived for less, in milliseconds, are in quick succession. */
+const succession = 150
+
 const killed = findings.kills.length
 console.log(`${killed} kills in ${seconds().toFixed(0)} s, ${loops} loops of the demo, each brought to its end`)
 count("aimed at", (kill) => kill.aim)
 count("found it", (kill) => kill.where)
-count("after it", (kill) => (kill.restartedAtOnce ? "started again at once" : "looked at first"))
-count("it had lived", (kill) => (kill.inSuccession ? "for hardly a moment" : "for a while"))
+count("after it", (kill) => (kill.restartAtOnce ? "started again at once" : "looked at first"))
+count("it had lived", (kill) => (kill.age < succession ? `less than ${succession} ms` : "longer"))
 console.log(
   `  ${findings.checks} checks of ${findings.entries} entries; the last process was gone ${findings.longestQuiet.toFixed(0)} ms after its demo`
 )

@@ -17,5 +17,7 @@ export type Told =
   | { readonly _tag: "Acknowledged"; readonly id: number }
   /** The effect of a step is about to run. */
   | { readonly _tag: "StepBegun"; readonly case: string; readonly rev: number; readonly step: string }
+  /** It went through; nothing of it is journaled yet. */
+  | { readonly _tag: "StepDone"; readonly case: string; readonly rev: number; readonly step: string }
   | { readonly _tag: "ApplyBegun"; readonly apply: string }
   | { readonly _tag: "ApplyMade"; readonly apply: string }

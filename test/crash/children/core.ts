@@ -8,13 +8,14 @@ import { tell } from "./tell.ts"
 export * from "../../../src/core/index.ts"
 
 const telling = <Req>(seat: Real.Seat<Req>): Real.Seat<Req> => {
-  const begun = (step: string) =>
-    Effect.sync(() => tell({ _tag: "StepBegun", case: seat.info.case, rev: seat.info.rev, step }))
+  const telling = (_tag: "StepBegun" | "StepDone", step: string) =>
+    Effect.sync(() => tell({ _tag, case: seat.info.case, rev: seat.info.rev, step }))
   const step = (name: string, ...rest: ReadonlyArray<unknown>) => {
     const effect = rest.at(-1)
     if (!Effect.isEffect(effect)) throw new TypeError(`the step ${name} has no effect as its last argument`)
     // The overloads differ in what stands between the name and the effect, which goes through as it is.
-    const given: ReadonlyArray<unknown> = [name, ...rest.slice(0, -1), Effect.andThen(begun(name), effect)]
+    const marked = telling("StepBegun", name).pipe(Effect.andThen(effect), Effect.tap(telling("StepDone", name)))
+    const given: ReadonlyArray<unknown> = [name, ...rest.slice(0, -1), marked]
     return Reflect.apply(seat.step, seat, given)
   }
   return { ...seat, step: step as Real.Seat<Req>["step"] }
