@@ -5,8 +5,8 @@
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
-import { Storage } from "shiftboss"
+import { Effect, Layer, Schema, Stream } from "effect"
+import { Case, Dispatcher, Storage } from "shiftboss"
 import {
   isReleased,
   type Kept,
@@ -23,7 +23,7 @@ import { type Format, formats } from "./compatibility/formats.ts"
 import { scenarios } from "./compatibility/scenarios.ts"
 import { missingKinds, type Shape, unannounced } from "./compatibility/shapes.ts"
 import { type Tampering, tamperings } from "./compatibility/tampering.ts"
-import { folder, storageIn } from "./node/support/folders.ts"
+import { append, folder, storageIn } from "./node/support/folders.ts"
 
 const kept = versions().flatMap(logsIn)
 
@@ -135,6 +135,21 @@ describe("a log that is not as it was written", () => {
           assert.isTrue(yield* isUntouched, `${titleOf(one)}: ${tampering.name}`)
         }
       }
+    })
+  )
+})
+
+describe("a request to stop", () => {
+  it.live("that a newer version wrote is left where it is by a run of this one, which does not begin", () =>
+    Effect.gen(function* () {
+      const storage = storageIn(yield* folder)
+      const request = { version: 1000, value: { _tag: "StopRequested", at: 1 } }
+      yield* append(storage, "dispatch.control", request)
+      const layer = Dispatcher.layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))
+      const run = Dispatcher.run({ cases: Effect.succeed([]), train: () => Effect.succeed(Case.completed()) })
+      const error = yield* Effect.flip(Effect.provide(run, layer))
+      assert.strictEqual(error._tag, "LogTooNew")
+      assert.deepStrictEqual(yield* Stream.runCollect(storage.read("dispatch.control")), [request])
     })
   )
 })
