@@ -126,6 +126,6 @@ describe("the moments of kills", () => {
     }
     assert.deepStrictEqual(plans(7), plans(7))
     assert.notDeepEqual(plans(7), plans(8))
-    assert.strictEqual(new Set(plans(7).map(({ aim, moment }) => `${aim} ${moment._tag}`)).size, 9)
+    assert.strictEqual(new Set(plans(7).map(({ aim, moment }) => `${aim} ${moment._tag}`)).size, 12)
   })
 })

@@ -47,6 +47,10 @@ export const start = ({ state, args, mark, cache }: Demo, hear: (told: Told) => 
   })
   const { pid } = child
   if (pid === undefined) throw new Error("the demo could not be started")
+  const isAlive = () => child.exitCode === null && child.signalCode === null
+  // In a session of its own it does not hear of a Ctrl-C.
+  const endWithHarness = () => void (isAlive() && process.kill(pid, "SIGKILL"))
+  process.once("exit", endWithHarness)
   let output = ""
   child.stdout?.on("data", (chunk) => (output += chunk))
   child.stderr?.on("data", (chunk) => (output += chunk))
@@ -63,9 +67,13 @@ export const start = ({ state, args, mark, cache }: Demo, hear: (told: Told) => 
     child.once("exit", () => {
       setTimeout(() => reject(new Error("a process left behind holds a pipe of the demo")), longestEnding).unref()
     })
-    child.once("close", (code, signal) => resolve(code ?? signal ?? "SIGKILL"))
+    child.once("close", (code, signal) => {
+      process.removeListener("exit", endWithHarness)
+      resolve(code ?? signal ?? "SIGKILL")
+    })
   })
   const kill = (aim: Aim) => {
+    if (!isAlive()) return
     const others = aim === "everything" ? marked(mark) : []
     unlessGone(() => process.kill(aim === "host" ? pid : -pid, "SIGKILL"))
     for (const other of others) unlessGone(() => process.kill(other.pid, "SIGKILL"))

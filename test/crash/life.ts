@@ -62,14 +62,20 @@ const follow = (course: Course, told: Told): void => {
   if (told._tag === "ApplyMade") course.applying.delete(told.apply)
 }
 
-/** Calls back when the moment has come; `look` whenever something was told. */
+/** Calls back when the moment has come. `look` is called with all that is told. */
 const awaiting = (moment: Moment, course: Course, kill: () => void) => {
   let timer: NodeJS.Timeout | undefined
-  if (moment._tag === "SinceStart") timer = setTimeout(kill, moment.millis)
+  const killIn = (millis: number) => {
+    clearTimeout(timer)
+    timer = setTimeout(kill, millis)
+  }
+  if (moment._tag === "SinceStart") killIn(moment.millis)
   return {
-    look: () => {
+    look: ({ _tag }: Told) => {
       if (moment._tag === "AtTold" && course.told >= moment.count) kill()
-      if (moment._tag === "SinceOpen" && course.openedAt !== undefined) timer ??= setTimeout(kill, moment.millis)
+      if (moment._tag === "SinceOpen" && _tag === "Opened") killIn(moment.millis)
+      if (moment._tag === "SinceApply" && _tag === "Opened") killIn(moment.atLatest)
+      if (moment._tag === "SinceApply" && _tag === moment.told) killIn(moment.millis)
     },
     cancel: () => clearTimeout(timer)
   }
@@ -96,7 +102,7 @@ export const live = async (demo: Demo, plan: Plan | undefined, hear: (told: Told
   const host = start(demo, (told) => {
     hear(told)
     follow(course, told)
-    plot?.look()
+    plot?.look(told)
   })
   const plot = plan && killing(host, course, plan)
   const end = await host.ended

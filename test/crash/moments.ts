@@ -11,6 +11,16 @@ export type Moment =
   | { readonly _tag: "SinceOpen"; readonly millis: number }
   /** As soon as it has told so many things: in the middle of what it told last. */
   | { readonly _tag: "AtTold"; readonly count: number }
+  /**
+   * So many milliseconds after an apply was begun or made, which is seldom and soon over. When there is none, `atLatest`
+   * after the log was open.
+   */
+  | {
+      readonly _tag: "SinceApply"
+      readonly told: "ApplyBegun" | "ApplyMade"
+      readonly millis: number
+      readonly atLatest: number
+    }
 
 export interface Plan {
   readonly moment: Moment
@@ -30,6 +40,10 @@ const longest = 20_000
 /** Processes are started in at most this long at first, then in what was seen. */
 const firstStart = 600
 
+/** An apply of the demo takes up to this long, an append behind it up to that, on a machine that has nothing else to do. */
+const longestApply = 100
+const longestAppend = 3
+
 export const makeMoments = (random: Random): Moments => {
   let patience = 300
   let startMillis = firstStart
@@ -39,8 +53,13 @@ export const makeMoments = (random: Random): Moments => {
     if (kind < 0.1) return { _tag: "SinceStart", millis: random.number(60) }
     if (kind < 0.3) return { _tag: "SinceStart", millis: random.number(startMillis * 1.2) }
     // The first things told are those of the recovery.
-    if (kind < 0.45) return { _tag: "AtTold", count: 1 + Math.floor(random.number(6)) }
-    if (kind < 0.7) return { _tag: "AtTold", count: 1 + Math.floor(random.number(patience / 10)) }
+    if (kind < 0.4) return { _tag: "AtTold", count: 1 + Math.floor(random.number(6)) }
+    if (kind < 0.55) return { _tag: "AtTold", count: 1 + Math.floor(random.number(patience / 10)) }
+    if (kind < 0.8) {
+      const told = random.pick(["ApplyBegun", "ApplyMade"] as const)
+      const millis = random.number(told === "ApplyBegun" ? longestApply : longestAppend)
+      return { _tag: "SinceApply", told, millis, atLatest: 2 * patience }
+    }
     return { _tag: "SinceOpen", millis: random.number(patience) }
   }
   return {

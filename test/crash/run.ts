@@ -14,7 +14,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { type Findings, runLoop } from "./loop.ts"
+import { type Findings, type Loop, runLoop } from "./loop.ts"
 import { makeMoments } from "./moments.ts"
 import { makeRandom } from "./random.ts"
 
@@ -49,16 +49,25 @@ const demoIn = (name: string) => ({
   mark: `${process.pid}.${Date.now()}.${name}`
 })
 
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
+
+/** A log that cannot be read is a problem as any other. */
+const run = (loop: Pick<Loop, "demo" | "expected" | "goOn">) =>
+  runLoop({ ...loop, findings, moments }).catch((error: unknown) => {
+    findings.problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    return undefined
+  })
+
 console.log(`seed ${seed}`)
 const undisturbed = demoIn("undisturbed")
-const expected = await runLoop({ demo: undisturbed, findings, moments, expected: undefined, goOn: () => false })
+const expected = await run({ demo: undisturbed, expected: undefined, goOn: () => false })
 
 const begun = performance.now()
 const seconds = () => (performance.now() - begun) / 1000
 const isOver = () => findings.kills.length >= kills || seconds() >= minutes * 60
 let loops = 0
 while (findings.problems.length === 0 && !isOver()) {
-  await runLoop({ demo: demoIn(`loop-${++loops}`), findings, moments, expected, goOn: () => !isOver() })
+  await run({ demo: demoIn(`loop-${++loops}`), expected, goOn: () => !isOver() })
 }
 
 const count = (label: string, choose: (kill: Findings["kills"][number]) => string) => {
@@ -72,7 +81,8 @@ const count = (label: string, choose: (kill: Findings["kills"][number]) => strin
 const succession = 150
 
 const killed = findings.kills.length
-console.log(`${killed} kills in ${seconds().toFixed(0)} s, ${loops} loops of the demo, each brought to its end`)
+const ends = findings.problems.length > 0 ? "" : ", each brought to its end"
+console.log(`${killed} kills in ${seconds().toFixed(0)} s, ${loops} loops of the demo${ends}`)
 count("aimed at", (kill) => kill.aim)
 count("found it", (kill) => kill.where)
 count("after it", (kill) => (kill.restartAtOnce ? "started again at once" : "looked at first"))
