@@ -107,16 +107,26 @@ describe("the rules of steps and applies", () => {
 })
 
 describe("the moments of kills", () => {
-  const longest = (progress: boolean) => {
+  const longestAfter = (lived: (life: number) => { readonly killed: boolean; readonly progress: boolean }) => {
     const moments = makeMoments(makeRandom(1))
-    for (let life = 0; life < 40; life++) moments.learn(300, progress)
+    for (let life = 0; life < 200; life++) moments.learn(moments.next(), { openedAfter: 300, ...lived(life) })
     const drawn = Array.from({ length: 400 }, () => moments.next().moment)
     return Math.max(...drawn.map((moment) => (moment._tag === "SinceOpen" ? moment.millis : 0)))
   }
 
-  it("are further off for as long as nothing gets done", () => {
-    assert.isAbove(longest(false), 10_000)
-    assert.isBelow(longest(true), 100)
+  it("are further off for as long as nothing gets done, and nearer when something does or it came to its end", () => {
+    assert.isAbove(
+      longestAfter(() => ({ killed: true, progress: false })),
+      10_000
+    )
+    assert.isBelow(
+      longestAfter(() => ({ killed: true, progress: true })),
+      100
+    )
+    assert.isBelow(
+      longestAfter((life) => ({ killed: life < 150, progress: false })),
+      100
+    )
   })
 
   it("are the same for the same seed, and of every sort", () => {

@@ -88,14 +88,15 @@ export const runLoop = async (loop: Loop): Promise<string | undefined> => {
   const checks = makeChecks(demo, findings)
   while (findings.problems.length === 0) {
     const plan = goOn() ? moments.next() : undefined
-    const { end, kill, openedAfter, output, progress } = await live(demo, plan, checks.hear)
+    const life = await live(demo, plan, checks.hear)
+    const { end, kill } = life
     checks.died()
+    if (plan !== undefined) moments.learn(plan, { ...life, killed: kill !== undefined })
     if (plan !== undefined && kill !== undefined) {
       findings.kills.push({ ...kill, restartAtOnce: plan.restartAtOnce })
-      moments.learn(openedAfter, progress)
       if (!plan.restartAtOnce) await checks.look()
     } else if (end === 0) return checkEnd(loop, checks)
-    else checks.problem(`it ended with ${end} by itself:\n${output}`)
+    else checks.problem(`it ended with ${end} by itself:\n${life.output}`)
   }
   return undefined
 }

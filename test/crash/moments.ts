@@ -29,10 +29,19 @@ export interface Plan {
   readonly restartAtOnce: boolean
 }
 
+/** What came of a plan. */
+export interface Lived {
+  /** Whether the kill came before the end. */
+  readonly killed: boolean
+  /** How long it took to open the log, in milliseconds. */
+  readonly openedAfter: number | undefined
+  /** Whether it got anything done. */
+  readonly progress: boolean
+}
+
 export interface Moments {
   readonly next: () => Plan
-  /** How long it took to open the log, and whether the life got anything done. */
-  readonly learn: (openedAfterMillis: number | undefined, progress: boolean) => void
+  readonly learn: (plan: Plan, lived: Lived) => void
 }
 
 const shortest = 60
@@ -68,9 +77,10 @@ export const makeMoments = (random: Random): Moments => {
       aim: random.pick(["host", "group", "everything"]),
       restartAtOnce: random.number(1) < 0.4
     }),
-    learn: (openedAfterMillis, progress) => {
-      if (openedAfterMillis !== undefined) startMillis += (openedAfterMillis - startMillis) / 8
-      const factor = progress ? 0.85 : 1.3
+    learn: ({ moment }, { killed, openedAfter, progress }) => {
+      if (openedAfter !== undefined) startMillis += (openedAfter - startMillis) / 8
+      // That a kill at the start left no time for anything says nothing of how much time it takes.
+      const factor = !killed ? 0.5 : moment._tag !== "SinceOpen" ? 1 : progress ? 0.85 : 1.3
       patience = Math.min(longest, Math.max(shortest, patience * factor))
     }
   }
