@@ -6,6 +6,7 @@ import {
   Dispatcher,
   DispatcherEvent,
   Improvements,
+  Rechecks,
   RetryPolicy,
   type ScheduleJournal,
   Storage,
@@ -37,7 +38,7 @@ const dispatcherLog = { entry: DispatcherEvent.DispatcherEvent, version: Dispatc
 /** What is known of each case: what a next run goes by. */
 const casesOf = (state: State) =>
   Object.fromEntries(
-    Array.from(state.cases, ([id, { rev, round, phase, value, reason, steps, wakes, holds }]) => [
+    Array.from(state.cases, ([id, { rev, round, phase, value, reason, steps, wakes, holds, told }]) => [
       id,
       {
         rev,
@@ -47,7 +48,8 @@ const casesOf = (state: State) =>
         reason,
         steps: steps && [...steps],
         wakes: wakes && [...wakes],
-        holds: holds && [...holds]
+        holds: holds && [...holds],
+        told: told && [...told]
       }
     ])
   )
@@ -61,6 +63,8 @@ const dispatcherView = (storage: Stored, log: string) =>
       snapshot: yield* dispatcher.snapshot,
       pending: yield* improvements.pending,
       applies: yield* improvements.applies,
+      rechecks: yield* (yield* Rechecks.Rechecks).all,
+      unstable: yield* (yield* Rechecks.Rechecks).unstable,
       cases: casesOf(state)
     }
   }).pipe(Effect.provide(Dispatcher.layerNamed(log).pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))

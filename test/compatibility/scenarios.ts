@@ -4,9 +4,10 @@
 import type { Scenario } from "./scenario.ts"
 import { dispatcher, stops } from "./scenarios/dispatcher.ts"
 import { plain } from "./scenarios/plain.ts"
+import { rechecks } from "./scenarios/rechecks.ts"
 import { keptSchedules, pendingSkip, runs, schedules } from "./scenarios/schedules.ts"
 import { keptTurns, turns } from "./scenarios/turns.ts"
 
 export const scenarios: ReadonlyArray<Scenario> = [
-  ...[plain, dispatcher, stops, turns, keptTurns, schedules, keptSchedules, pendingSkip, runs]
+  ...[plain, dispatcher, rechecks, stops, turns, keptTurns, schedules, keptSchedules, pendingSkip, runs]
 ]

@@ -3,18 +3,11 @@
  * every way. One seat, so that the order is always the same.
  */
 import { Deferred, Effect, Fiber, Layer } from "effect"
-import { AgentLauncher, Case, Dispatcher, Failure, Improvements, Shiftboss } from "shiftboss"
-import { Advance, ScriptedLauncher } from "shiftboss/testing"
-import { cases, Missing, passing } from "../../core/dispatch/support.ts"
+import { Case, Dispatcher, Failure, Improvements } from "shiftboss"
+import { Advance } from "shiftboss/testing"
+import { cases, Missing } from "../../core/dispatch/support.ts"
 import { beginning, type Scenario } from "../scenario.ts"
-
-const launcher = ScriptedLauncher.layer((attempt) =>
-  AgentLauncher.succeeded(`answered ${attempt.turnId}`, { costUsd: 1.5, sessionId: "session-1", model: "model-1" })
-)
-
-/** Each start is a process of its own. */
-const start = <A, E, R>(program: Effect.Effect<A, E, R>) =>
-  passing(Effect.provide(program, Layer.fresh(Shiftboss.layer.pipe(Layer.provide(launcher)))))
+import { start } from "./process.ts"
 
 const changed = (batch: Improvements.Batch<unknown>) =>
   Effect.succeed(Improvements.changed(batch.version ?? "v0", `v${batch.name}`, `+ ${batch.requests.length} rules`))
