@@ -91,6 +91,23 @@ describe("the rules of steps and applies", () => {
     assert.match(check([stepEnded("try"), stepEnded("try")]).join(), /ended twice/)
   })
 
+  it("find a step that ran again in one try of a recheck, and take it in the next try", () => {
+    const recheck = { apply: "001", arm: "new" } as const
+    const begun = { _tag: "StepBegun", case: "a", rev: 1, step: "try", recheck } as const
+    const stepEnded = { _tag: "RecheckStepEnded", at, case: "a", step: "try", ...recheck } as const
+    const said = { outcome: "pass", reason: null, score: null } as const
+    const tryEnded = { _tag: "TryEnded", at, case: "a", ...recheck, try: 1, ...said } as const
+    const marks = makeMarks()
+    assert.isEmpty(marks.check([stepEnded], []))
+    assert.match(marks.hear(begun) ?? "", /try of a, recheck 001 new had ended and ran again/)
+    assert.isUndefined(marks.hear({ ...begun, recheck: { apply: "002", arm: "new" } }))
+    const entries = [{ version: 1, value: tryEnded }]
+    marks.hear({ _tag: "Attempted", id: 1, log: "dispatch", operation: "append", entries })
+    assert.isUndefined(marks.hear(begun))
+    assert.match(check([stepEnded, stepEnded]).join(), /ended twice/)
+    assert.isEmpty(check([stepEnded, tryEnded, stepEnded]))
+  })
+
   it("find an apply that was named twice, made twice, made and forgotten, or called after its end", () => {
     const events = [begun("001"), ended("001"), begun("002")]
     assert.deepStrictEqual(check(events, "apply 001: add a"), [])

@@ -1,8 +1,9 @@
 /**
  * What has to be true of steps and applies, however often the demo was killed.
  */
-import type { DispatcherEvent } from "shiftboss"
-import type { Told } from "./told.ts"
+import { Schema } from "effect"
+import { DispatcherEvent } from "shiftboss"
+import type { StepName, Told } from "./told.ts"
 
 type Event = DispatcherEvent.DispatcherEvent
 
@@ -13,18 +14,11 @@ export interface Marks {
   readonly check: (events: ReadonlyArray<Event>, commits: ReadonlyArray<string>) => ReadonlyArray<string>
 }
 
-interface Done {
-  /** Steps that the log says have ended. */
-  readonly steps: Set<string>
-  readonly applies: Set<string>
-}
+/** Names what a recheck does once, until its try has ended and the next begins. */
+const tryName = (id: string, apply: string, arm: string) => `${id}, recheck ${apply} ${arm}`
 
-interface StepName {
-  readonly case: string
-  readonly rev: number
-  readonly step: string
-}
-const stepName = ({ case: id, rev, step }: StepName) => `${step} of ${id}, rev ${rev}`
+const nameOf = ({ case: id, rev, step, recheck }: StepName) =>
+  recheck === undefined ? `${step} of ${id}, rev ${rev}` : `${step} of ${tryName(id, recheck.apply, recheck.arm)}`
 
 const repeated = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   [...new Set(names.filter((name, index) => names.indexOf(name) !== index))].map((name) => `${name} ${what} twice`)
@@ -53,21 +47,62 @@ const checkApplies = (events: ReadonlyArray<Event>, commits: ReadonlyArray<strin
   ]
 }
 
+interface Steps {
+  /** Steps of cases that have ended. */
+  readonly ended: Set<string>
+  /** Those of each try that has not. */
+  readonly tries: Map<string, Set<string>>
+  readonly repeated: Array<string>
+}
+
+const addStep = (steps: Steps, event: Event): void => {
+  const add = (to: Set<string>, name: string) => {
+    if (to.has(name)) steps.repeated.push(`${name} ended twice`)
+    to.add(name)
+  }
+  if (event._tag === "StepEnded") add(steps.ended, nameOf(event))
+  if (event._tag === "RecheckStepEnded") {
+    const name = tryName(event.case, event.apply, event.arm)
+    const of = steps.tries.get(name) ?? new Set()
+    steps.tries.set(name, of)
+    add(of, `${event.step} of ${name}`)
+  }
+  if (event._tag === "TryEnded") steps.tries.delete(tryName(event.case, event.apply, event.arm))
+}
+
+const stepsIn = (events: ReadonlyArray<Event>): Steps => {
+  const steps: Steps = { ended: new Set(), tries: new Map(), repeated: [] }
+  for (const event of events) addStep(steps, event)
+  return steps
+}
+
+const isDone = ({ ended, tries }: Steps, name: StepName): boolean => {
+  const { recheck } = name
+  const of = recheck === undefined ? ended : tries.get(tryName(name.case, recheck.apply, recheck.arm))
+  return of?.has(nameOf(name)) === true
+}
+
+const isEvent = Schema.is(Schema.Struct({ value: DispatcherEvent.DispatcherEvent }))
+
 export const makeMarks = (): Marks => {
-  const done: Done = { steps: new Set(), applies: new Set() }
+  let steps = stepsIn([])
+  let applies = new Set<string>()
   return {
     hear: (told) => {
-      if (told._tag === "StepBegun" && done.steps.has(stepName(told)))
-        return `${stepName(told)} had ended and ran again`
-      if (told._tag === "ApplyBegun" && done.applies.has(told.apply))
+      if (told._tag === "Attempted") {
+        // A try that ends makes way for the next one, which takes the same steps.
+        for (const entry of told.entries)
+          if (isEvent(entry) && entry.value._tag === "TryEnded") addStep(steps, entry.value)
+      }
+      if (told._tag === "StepBegun" && isDone(steps, told)) return `${nameOf(told)} had ended and ran again`
+      if (told._tag === "ApplyBegun" && applies.has(told.apply))
         return `apply ${told.apply} had ended and was called again`
       return undefined
     },
     check: (events, commits) => {
-      const steps = events.flatMap((event) => (event._tag === "StepEnded" ? [stepName(event)] : []))
-      for (const step of steps) done.steps.add(step)
-      for (const apply of appliesOf(events).ended) done.applies.add(apply)
-      return [...repeated("ended", steps), ...checkApplies(events, commits)]
+      steps = stepsIn(events)
+      applies = new Set(appliesOf(events).ended)
+      return [...steps.repeated, ...checkApplies(events, commits)]
     }
   }
 }
