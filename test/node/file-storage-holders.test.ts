@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { nodeDisk } from "../../src/node/internal/storage/disk.ts"
 import { append, child, folder, lockFile, read, replay, storageIn, textOf } from "./support/folders.ts"
 
 const change = (path: string, edit: (text: string) => string) =>
@@ -187,6 +188,42 @@ describe("holders of a log in a folder", () => {
       const lock = yield* lockFile(path)
       yield* Effect.promise(() => unlink(lock))
       assert.strictEqual((yield* Effect.flip(log.append([2])))._tag, "LogFenced")
+    })
+  )
+
+  it.live("leaves no file open, also when it opened a log again that it had lost", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      let open = 0
+      const storage = storageIn(path, {
+        open: async (...args) => {
+          const file = await nodeDisk.open(...args)
+          open++
+          const close = async () => {
+            await file.close()
+            open--
+          }
+          return { ...file, close }
+        }
+      })
+      const lost = yield* Scope.make()
+      const log = yield* Scope.provide(storage.open("log"), lost)
+      for (const entry of [1, 2]) yield* log.append([entry])
+      const lock = yield* lockFile(path)
+      yield* Effect.promise(() => unlink(lock))
+      yield* append(storageIn(path), "log", 3)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const again = yield* storage.open("log")
+          yield* again.append([4])
+          yield* Scope.close(lost, Exit.void)
+          yield* again.append([5])
+        })
+      )
+      assert.deepStrictEqual(yield* read(storage, "log"), [1, 2, 3, 4, 5])
+      // Readers do not wait until what they have read is closed.
+      yield* Effect.repeat(Effect.yieldNow, { while: () => open > 0, times: 10_000 })
+      assert.strictEqual(open, 0)
     })
   )
 
