@@ -191,6 +191,23 @@ describe("holders of a log in a folder", () => {
     })
   )
 
+  it.live("keeps what a holder whose lock file somebody removed writes away from its successor's entries", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const former = yield* storageIn(path).open("log")
+      for (const entry of [1, 2]) yield* former.append([entry])
+      const lock = yield* lockFile(path)
+      yield* Effect.promise(() => unlink(lock))
+      const successor = storageIn(path)
+      const log = yield* successor.open("log")
+      yield* log.append([3])
+      assert.strictEqual((yield* Effect.flip(former.append(["lost"])))._tag, "LogFenced")
+      assert.deepStrictEqual(yield* read(successor, "log"), [1, 2, 3])
+      yield* log.append([4])
+      assert.deepStrictEqual(yield* read(successor, "log"), [1, 2, 3, 4])
+    })
+  )
+
   it.live("leaves no file open, also when it opened a log again that it had lost", () =>
     Effect.gen(function* () {
       const path = yield* folder

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import type { Storage } from "shiftboss"
 import { hasCode, unlessAbsent, writeAll } from "./disk.ts"
-import { type Folder, isLeftover, prepare, syncFolder, unfinishedLockPath } from "./folder.ts"
+import { dataPath, type Folder, isLeftover, prepare, syncFolder, unfinishedLockPath } from "./folder.ts"
 import { toFileName } from "./names.ts"
 
 interface LockFile {
@@ -118,7 +118,9 @@ const attempt = async (
   if (current !== undefined && read === undefined) return undefined
   const isHeld = read !== undefined && current?.isFree === false
   if (isHeld && (dead === undefined || !isSame(read.lock, dead.lock))) return { lock: read.lock }
-  const haunted = read !== undefined && (read.haunted || (isHeld && dead?.proven !== true))
+  // A log without any lock: somebody removed it, and whether its holder lives is not known.
+  const haunted =
+    read === undefined ? folder.disk.exists(dataPath(folder, log)) : read.haunted || (isHeld && dead?.proven !== true)
   const epoch = (current?.epoch ?? 0) + 1
   if (!(await create(folder, log, epoch, { holder, haunted }, now))) return undefined
   const { files, leftovers } = await lockFiles(folder, log)
