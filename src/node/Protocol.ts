@@ -6,6 +6,7 @@
  */
 import type { Effect } from "effect"
 import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
+import { secretReach } from "./internal/environment.ts"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
 
@@ -83,6 +84,7 @@ export interface Protocol<State> {
   /** The command line of an attempt, or why there can be none. */
   readonly command: (attempt: AgentLauncher.Attempt) => Command | Failure.Failure
   readonly initial: (attempt: AgentLauncher.Attempt) => State
+  /** What a line means. With `output: "text"` it is never asked. */
   readonly read: (state: State, json: Json, line: string) => Step<State>
   /** The agent has printed how the turn ended. The process may live on. */
   readonly terminal: (state: State) => boolean
@@ -129,16 +131,14 @@ export const reader = <State>(
     maxLineBytes: on.maxLineBytes,
     onNoise: on.noise,
     onLine: (json, line) => {
-      let step: Step<State>
       try {
-        step = protocol.read(state, json, line)
+        const step = protocol.read(state, json, line)
+        state = step.state
+        if (on.activity !== undefined) for (const activity of step.activity) on.activity(activity)
       } catch {
-        // One line that a protocol cannot bear must not cost the whole attempt.
+        // One line that a protocol cannot bear must not cost the whole attempt, nor the host.
         on.activity?.({ _tag: "Drift", raw: line })
-        return
       }
-      state = step.state
-      if (on.activity !== undefined) for (const activity of step.activity) on.activity(activity)
     }
   })
   return {
@@ -159,17 +159,18 @@ export const readAll = <State>(
   consult: (state: State) => State = (state) => state
 ): Reading => {
   const { code, signal, printed } = output
-  const stdout = new Tail(protocol.keepBytes ?? keptBytes, undefined)
-  const stderr = new Tail(keptBytes, undefined)
+  const isText = protocol.output === "text"
+  const stdout = new Tail(protocol.keepBytes ?? keptBytes, isText ? {} : { reach: secretReach })
+  const stderr = new Tail(keptBytes, { reach: secretReach })
   stderr.write(Buffer.from(output.stderr))
   const lines = reader(protocol, attempt, { noise: (line) => stdout.write(Buffer.from(`${line}\n`)) })
-  if (protocol.output === "text") stdout.write(Buffer.from(output.stdout))
+  if (isText) stdout.write(Buffer.from(output.stdout))
   else lines.write(output.stdout)
   const counts = lines.end()
   return protocol.ending(consult(lines.state()), {
     ...{ code, signal, printed, counts },
     ...{ stdout: stdout.text(), stderr: stderr.text() },
-    cut: protocol.output === "text" ? stdout.close() : null
+    cut: isText ? stdout.close() : null
   })
 }
 
@@ -183,9 +184,9 @@ export const keptBytes = 64 * 1024
 /** Longer prompts go to stdin or a file: Linux takes no argument longer than 128 KiB. */
 export const maxPromptArgument = 64 * 1024
 
-/** Whether a prompt may be an argument: it is not too long, and cannot be taken for an option. */
+/** Whether a prompt may be an argument: it is not too long, holds no NUL, and cannot be taken for an option. */
 export const fitsArgument = (prompt: string): boolean =>
-  !prompt.startsWith("-") && Buffer.byteLength(prompt) <= maxPromptArgument
+  !prompt.startsWith("-") && !prompt.includes("\0") && Buffer.byteLength(prompt) <= maxPromptArgument
 
 /** A step that nobody sees. */
 export const quietly = <State>(state: State): Step<State> => ({ state, activity: nothing })
