@@ -52,8 +52,11 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_GENAI_USE_VERTEXAI"
   ],
-  command: ({ prompt, model = options.model, session }) => {
+  command: (attempt) => {
+    const { prompt, model = options.model, session } = attempt
     const byArgument = Protocol.fitsArgument(prompt)
+    const refusal = Protocol.refusalByUuid("Gemini CLI", attempt, model)
+    if (refusal !== null) return refusal
     return {
       program: options.command ?? "gemini",
       arguments: [
@@ -82,6 +85,12 @@ export const layer = (options?: Options & ProcessLauncher.Options): Layer.Layer<
 // Internal
 // -----------------------------------------------------------------------------
 
+/** An answer comes in any number of pieces. Of a longer one the end counts. */
+const mostText = 8 * 1024 * 1024
+
+/** Cut only now and then: each cut copies all of it. */
+const endOf = (text: string): string => (text.length > 2 * mostText ? text.slice(-mostText) : text)
+
 const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<State> => {
   switch (json["type"]) {
     case "init": {
@@ -92,13 +101,15 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
     case "message": {
       const text = textAt(json, "content") ?? ""
       if (json["role"] !== "assistant" || text === "") return Protocol.quietly(state)
-      return { state: { ...state, text: state.text + text }, activity: [{ _tag: "Text", text }] }
+      // It got over an error that it told before.
+      const error = state.error?.severity === "error" ? null : state.error
+      return { state: { ...state, error, text: endOf(state.text + text) }, activity: [{ _tag: "Text", text }] }
     }
     case "tool_use": {
       const id = textAt(json, "tool_id") ?? ""
       const tool = textAt(json, "tool_name") ?? "tool"
       return {
-        state: { ...state, text: "", tools: new Map(state.tools).set(id, tool) },
+        state: { ...state, text: "", tools: Protocol.withTool(state.tools, id, tool) },
         activity: [{ _tag: "ToolStarted", id, tool }]
       }
     }

@@ -5,7 +5,7 @@
  * same answer. `docs/custom-agent.md` builds one.
  */
 import type { Effect } from "effect"
-import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
+import { type AgentLauncher, Failure, type ResetTime, type Usage } from "shiftboss"
 import { secretReach } from "./internal/environment.ts"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
@@ -188,6 +188,46 @@ export const maxPromptArgument = 64 * 1024
 export const fitsArgument = (prompt: string): boolean =>
   !prompt.startsWith("-") && !prompt.includes("\0") && Buffer.byteLength(prompt) <= maxPromptArgument
 
+/**
+ * Whether a text may be the value of an option: it is not empty, cannot be taken for an option itself, and has no control
+ * characters. Ids of sessions and names of models come from journals, from hosts and from agents.
+ */
+// oxlint-disable-next-line no-control-regex
+export const fitsOption = (text: string): boolean => /^[^-\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$/.test(text)
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * Why an agent whose sessions have UUIDs is not called for an attempt, or null. Given something else for a session some
+ * agents take it for a path, a title or a number, and go on in another one.
+ */
+export const refusalByUuid = (
+  agent: string,
+  { session }: AgentLauncher.Attempt,
+  model: string | undefined
+): Failure.Failure | null => {
+  if (!uuid.test(session.id)) {
+    const detail = `${agent} has no session ${JSON.stringify(session.id)}: its ids are UUIDs`
+    return Failure.make(session._tag === "Resume" ? "SessionLost" : "Config", detail)
+  }
+  return model === undefined || fitsOption(model)
+    ? null
+    : Failure.make("ModelUnavailable", `${JSON.stringify(model)} cannot be the name of a model`)
+}
+
+/** The part of an error message in which words are looked for: some searches take the square of its length. */
+export const searched = (message: string): string => message.slice(0, 16_384)
+
+/** A copy that remembers one more tool. Those that never end are forgotten some time: copying must stay cheap. */
+export const withTool = (tools: ReadonlyMap<string, string>, id: string, tool: string): ReadonlyMap<string, string> => {
+  const more = new Map(tools).set(id, tool)
+  const [oldest] = more.keys()
+  if (more.size > mostTools && oldest !== undefined) more.delete(oldest)
+  return more
+}
+
+const mostTools = 64
+
 /** A step that nobody sees. */
 export const quietly = <State>(state: State): Step<State> => ({ state, activity: nothing })
 
@@ -256,6 +296,12 @@ export const numberAt = (json: Json, key: string): number | null => {
   return typeof value === "number" && Number.isFinite(value) ? value : null
 }
 
+/** How much of something was used: a number that is not negative, and small enough to be summed. */
+export const amountAt = (json: Json, key: string): number | null => {
+  const value = numberAt(json, key)
+  return value !== null && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : null
+}
+
 export const objectAt = (json: Json, key: string): Json | null => asObject(json[key])
 
 export const listAt = (json: Json, key: string): ReadonlyArray<Json> => {
@@ -265,6 +311,12 @@ export const listAt = (json: Json, key: string): ReadonlyArray<Json> => {
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 const asObject = (value: unknown): Json | null => (isObject(value) ? value : null)
+
+/** The texts in a list. */
+export const textsAt = (json: Json, key: string): ReadonlyArray<string> => {
+  const value = json[key]
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+}
 
 /** The object that a text holds, or null. */
 export const parseObject = (text: string): Json | null => {
