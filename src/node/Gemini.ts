@@ -27,6 +27,8 @@ export interface Options {
 /** What has been read of one attempt. */
 export interface State {
   readonly sessionId: string | null
+  /** The session can be resumed. */
+  readonly kept: boolean
   readonly model: string | null
   /** What the agent said since its last tool call. */
   readonly text: string
@@ -41,7 +43,14 @@ export interface State {
 // Protocol
 // -----------------------------------------------------------------------------
 
-/** How Gemini CLI is called and read. It knows no budget, and resumes a session only in the folder it began in. */
+/**
+ * How Gemini CLI is called and read. It knows no budget, and resumes a session only in the folder it began in.
+ *
+ * **Gotchas**
+ *
+ * When the first request of a session fails, it takes the prompt back and the session is lost. So a new session is told of
+ * (`SessionSeen`) only when the model has answered: with a tool call, or to the end.
+ */
 export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
   name: "gemini",
   output: "lines",
@@ -71,7 +80,16 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
       env: { GEMINI_CLI_NO_RELAUNCH: "true" }
     }
   },
-  initial: () => ({ sessionId: null, model: null, text: "", result: null, raw: null, error: null, tools: new Map() }),
+  initial: ({ session }) => ({
+    sessionId: null,
+    kept: session._tag === "Resume",
+    model: null,
+    text: "",
+    result: null,
+    raw: null,
+    error: null,
+    tools: new Map()
+  }),
   read,
   terminal: (state) => state.result !== null,
   ending: (state, exit) => endingOf(state, exit)
@@ -91,12 +109,15 @@ const mostText = 8 * 1024 * 1024
 /** Cut only now and then: each cut copies all of it. */
 const endOf = (text: string): string => (text.length > 2 * mostText ? text.slice(-mostText) : text)
 
+const nowKept = ({ kept, sessionId }: State): ReadonlyArray<AgentLauncher.Activity> =>
+  kept || sessionId === null ? [] : [{ _tag: "SessionSeen", id: sessionId }]
+
 const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<State> => {
   switch (json["type"]) {
     case "init": {
       const sessionId = textAt(json, "session_id")
       const next = { ...state, sessionId, model: textAt(json, "model") }
-      return { state: next, activity: sessionId === null ? [] : [{ _tag: "SessionSeen", id: sessionId }] }
+      return { state: next, activity: state.kept && sessionId !== null ? [{ _tag: "SessionSeen", id: sessionId }] : [] }
     }
     case "message": {
       const text = textAt(json, "content") ?? ""
@@ -109,8 +130,8 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
       const id = textAt(json, "tool_id") ?? ""
       const tool = textAt(json, "tool_name") ?? "tool"
       return {
-        state: { ...state, text: "", tools: Protocol.withTool(state.tools, id, tool) },
-        activity: [{ _tag: "ToolStarted", id, tool }]
+        state: { ...state, kept: true, text: "", tools: Protocol.withTool(state.tools, id, tool) },
+        activity: [...nowKept(state), { _tag: "ToolStarted", id, tool }]
       }
     }
     case "tool_result": {
@@ -129,7 +150,10 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
     case "result": {
       // The line of the error says more than a result without a reason.
       const raw = state.raw !== null && objectAt(json, "error") === null ? state.raw : line
-      return Protocol.quietly({ ...state, result: json, raw })
+      const next = { ...state, result: json, raw }
+      return json["status"] === "success"
+        ? { state: { ...next, kept: true }, activity: nowKept(state) }
+        : Protocol.quietly(next)
     }
     default:
       return Protocol.quietly(state)

@@ -1,7 +1,7 @@
 /**
  * Which ending the result, the error lines and the exit code of Gemini CLI mean.
  */
-import { type AgentLauncher, Failure, ResetTime, type Usage } from "shiftboss"
+import { AgentLauncher, Failure, ResetTime, type Usage } from "shiftboss"
 import type { State } from "../Gemini.ts"
 import * as Protocol from "../Protocol.ts"
 import { amountAt, numberAt, objectAt, textAt } from "../Protocol.ts"
@@ -14,7 +14,9 @@ export const endingOf = (state: State, exit: Protocol.Exit): Protocol.Reading =>
   const message = error === null ? (state.error?.message ?? "") : (textAt(error, "message") ?? "")
   const [rule, kind, more] = error === null ? brokenAnswer(message) : errorOf(message, textAt(error, "type"), exit)
   const failure = Failure.make(kind, detailOf(message) || "Gemini CLI gave no reason", { raw: state.raw, ...more })
-  return Protocol.failed(`gemini/${rule}`, failure, result)
+  const reading = Protocol.failed(`gemini/${rule}`, failure, result)
+  // The id was told, and there is nothing to go on with under it.
+  return state.kept ? reading : { ...reading, ending: AgentLauncher.failed(failure, { ...result, sessionId: null }) }
 }
 
 // -----------------------------------------------------------------------------
