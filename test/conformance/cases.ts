@@ -164,7 +164,9 @@ const context = async (bench: Bench): Promise<void> => {
   const outcome = await bench.run()
   assert.deepEqual(rulesOf(outcome), ["first-attempt", "context-overflow-fresh"], shown(outcome))
   assert.deepEqual([failureOf(outcome, 2).kind, failureOf(outcome, 2).scope], ["ContextOverflow", "session"])
-  assert.notEqual(outcome.attempts[0]?.sessionId, outcome.attempts[1]?.sessionId)
+  const [first, second] = outcome.attempts
+  // Not every agent keeps a session in which there was no answer.
+  assert.ok(first?.sessionId === null || first?.sessionId !== second?.sessionId, shown(outcome))
   fails(outcome, "context-overflow-fresh-used")
 }
 
