@@ -230,9 +230,10 @@ const started = (state: State, id: string, tool: string): Protocol.Step<State> =
 const toolEnded = (state: State, id: string): Protocol.Step<State> => {
   const tool = state.tools.get(id)
   if (tool === undefined) return Protocol.quietly(state)
-  const tools = new Map(state.tools)
-  tools.delete(id)
-  return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
+  return {
+    state: { ...state, tools: Protocol.withoutTool(state.tools, id) },
+    activity: [{ _tag: "ToolEnded", id, tool }]
+  }
 }
 
 const limit = (state: State, json: Protocol.Json): State => {

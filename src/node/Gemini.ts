@@ -137,9 +137,10 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
     case "tool_result": {
       const id = textAt(json, "tool_id") ?? ""
       const tool = state.tools.get(id) ?? "tool"
-      const tools = new Map(state.tools)
-      tools.delete(id)
-      return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
+      return {
+        state: { ...state, tools: Protocol.withoutTool(state.tools, id) },
+        activity: [{ _tag: "ToolEnded", id, tool }]
+      }
     }
     case "error":
       return Protocol.quietly({

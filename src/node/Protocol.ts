@@ -221,9 +221,19 @@ export const searched = (message: string): string => message.slice(0, 16_384)
 /** A copy that remembers one more tool. Those that never end are forgotten some time: copying must stay cheap. */
 export const withTool = (tools: ReadonlyMap<string, string>, id: string, tool: string): ReadonlyMap<string, string> => {
   const more = new Map(tools).set(id, tool)
-  const [oldest] = more.keys()
-  if (more.size > mostTools && oldest !== undefined) more.delete(oldest)
+  if (more.size > mostTools) for (const oldest of more.keys()) return without(more, oldest)
   return more
+}
+
+/** A copy without it. */
+export const withoutTool = (tools: ReadonlyMap<string, string>, id: string): ReadonlyMap<string, string> =>
+  tools.size === 1 && tools.has(id) ? noTools : without(new Map(tools), id)
+
+const noTools: ReadonlyMap<string, string> = new Map()
+
+const without = (tools: Map<string, string>, id: string): ReadonlyMap<string, string> => {
+  tools.delete(id)
+  return tools
 }
 
 const mostTools = 64

@@ -144,6 +144,7 @@ describe("the evidence", () => {
       writeFileSync(join(directory, "\u001b[2J"), "")
       writeFileSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xff, 0xfe])]), "")
       const found = yield* evidence(directory, first)
+      // oxlint-disable-next-line no-control-regex
       const control = /[\u0000-\u001f\u007f-\u009f\u2028]/
       assert.strictEqual(found.commits.length, 1)
       assert.strictEqual(found.dirty.length, 3)
