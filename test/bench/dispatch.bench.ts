@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Stream } from "effect"
-import { Case, Dispatcher, type DispatcherEvent } from "shiftboss"
+import { Case, Dispatcher, type DispatcherEvent, Storage } from "shiftboss"
 import { FileStorage } from "shiftboss/node"
-import { bareFlush, done, held, ids, noOp, on, parked, prepared } from "./logs.ts"
+import { bareFlush, bareRead, done, held, ids, noOp, on, parked, prepared, write } from "./logs.ts"
 import { count, figure, heap, inTurn, median, ratios, seconds, spread, table, times } from "./measure.ts"
 
 const largest = Number(process.argv[2] ?? 1_000_000)
@@ -138,26 +138,43 @@ const memory = async (): Promise<void> => {
   table("Memory of a case beside one that runs, the host's own object not counted", ["a case that is", "bytes"], rows)
 }
 
+/** Milliseconds of a start on a log, beside as bare a reading of it as Node has. */
+const restartsOf = async (size: number): Promise<ReadonlyArray<ReadonlyArray<string>>> => {
+  const start = (storage: Storage.Storage["Service"]) => () =>
+    seconds(() =>
+      Effect.runPromise(on(storage, Dispatcher.run({ cases: Effect.succeed(ids("case", size)), train: noOp })))
+    )
+  const row = (logs: string, ours: ReadonlyArray<number>, bare: ReadonlyArray<number>) => {
+    const millis = ours.map((value) => value * 1000)
+    return [logs, count(size), spread(millis), figure((median(millis) * 1000) / size), times(ratios(ours, bare))]
+  }
+  const { encoded, storage } = await Effect.runPromise(prepared(done(size)))
+  const lines = await Effect.runPromise(Stream.runCollect(encoded.lines("dispatch")))
+  const parse = () =>
+    seconds(async () => {
+      for (const line of lines) JSON.parse(line)
+    })
+  const [memory = [], parsed = []] = await inTurn(3, [start(storage), parse])
+  const place = join(folder, `restart-${size}`)
+  const inFiles = await Effect.runPromise(
+    Effect.provide(
+      Effect.tap(Storage.Storage, (files) => write(files, done(size))),
+      FileStorage.layer(place)
+    )
+  )
+  const [files = [], read = []] = await inTurn(3, [
+    start(inFiles),
+    () => seconds(() => bareRead(join(place, "dispatch.ndjson")))
+  ])
+  return [row("in memory", memory, parsed), row("in files", files, read)]
+}
+
 const restarts = async (): Promise<void> => {
   const rows: Array<ReadonlyArray<string>> = []
-  for (const size of sizesTo(largest)) {
-    const { encoded, storage } = await Effect.runPromise(prepared(done(size)))
-    const lines = await Effect.runPromise(Stream.runCollect(encoded.lines("dispatch")))
-    const start = () =>
-      seconds(() =>
-        Effect.runPromise(on(storage, Dispatcher.run({ cases: Effect.succeed(ids("case", size)), train: noOp })))
-      )
-    const parse = () =>
-      seconds(async () => {
-        for (const line of lines) JSON.parse(line)
-      })
-    const [ours = [], bare = []] = await inTurn(3, [start, parse])
-    const millis = ours.map((value) => value * 1000)
-    rows.push([count(size), spread(millis), figure((median(millis) * 1000) / size), times(ratios(ours, bare))])
-  }
+  for (const size of sizesTo(largest)) rows.push(...(await restartsOf(size)))
   table(
     "A start with so many cases done, two events each, from `run` to its end",
-    ["cases", "ms", "µs a case", "beside a bare `JSON.parse` of the log's lines"],
+    ["logs", "cases", "ms", "µs a case", "beside bare reading and `JSON.parse` of the lines"],
     rows
   )
 }

@@ -6,7 +6,7 @@
  *     npm run bench -- peers                 beside other queues, which are installed into test/bench/peers first
  *     npm run bench -- all --record          all of them, and the tables of docs/performance.md become those of this run
  */
-import { execFileSync, spawn } from "node:child_process"
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -33,10 +33,19 @@ const installPeers = (): void => {
   execFileSync("npx", ["tsc", "-p", "test/bench/peers"], { cwd: pathOf("../.."), stdio: ["ignore", 2, 2] })
 }
 
+let running: ChildProcess | undefined
+
+// A Ctrl-C reaches the benchmark by itself; it then stops what it has started.
+process.once("SIGTERM", () => {
+  running?.kill("SIGTERM")
+  process.exit(1)
+})
+
 /** What the benchmark prints, shown as it comes. */
 const printed = async (name: string): Promise<string> => {
   if (name === "peers") installPeers()
   const child = spawn(process.execPath, [pathOf(`${name}.bench.ts`)], { stdio: ["inherit", "pipe", "inherit"] })
+  running = child
   let text = ""
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk

@@ -1,7 +1,7 @@
 /**
  * What the benchmarks share: how things are timed against each other, and how it is printed.
  */
-import { cpus, platform, release, totalmem } from "node:os"
+import { cpus, platform, totalmem } from "node:os"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 
@@ -73,7 +73,7 @@ export const spread = (values: ReadonlyArray<number>): string =>
 export const times = (values: ReadonlyArray<number>): string => `${spread(values)} times`
 
 export const machine = (): string =>
-  `Node ${process.versions.node}, ${platform()} ${release()}, ${cpus().length} × ${cpus()[0]?.model ?? "an unknown processor"}, ${count(totalmem() / 2 ** 30)} GB`
+  `Node ${process.versions.node}, ${platform()}, ${cpus().length} × ${cpus()[0]?.model ?? "an unknown processor"}, ${count(totalmem() / 2 ** 30)} GB`
 
 /** A table as Markdown has it, for a person and for `docs/performance.md` alike. */
 export const table = (

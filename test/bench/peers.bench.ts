@@ -3,7 +3,8 @@
  *
  *     npm ci --prefix test/bench/peers && node test/bench/peers.bench.ts [rounds]
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { isNumber, isString, Respondent, type Task } from "./contest.ts"
@@ -155,6 +156,20 @@ const durable = async (): Promise<void> => {
   }
 }
 
+const versions = (): string => {
+  const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
+    readFileSync(new URL("peers/package.json", import.meta.url), "utf8")
+  )
+  const packages = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`)
+  try {
+    const redis = /v=(\S+)/.exec(execFileSync("redis-server", ["--version"], { encoding: "utf8" }))?.[1] ?? "?"
+    packages.push(`redis-server ${redis}`)
+  } catch {
+    // Then there is no Redis, and its row says so.
+  }
+  return packages.join(", ")
+}
+
 const clear = async (): Promise<void> => {
   await Promise.all(running.map((respondent) => respondent.end()))
   rmSync(folder, { recursive: true, force: true })
@@ -167,6 +182,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 try {
+  console.log(`With ${versions()}.`)
   await inMemory()
   await durable()
 } finally {

@@ -11,6 +11,7 @@ import { createInterface } from "node:readline"
 import { Effect, Schema, Stream } from "effect"
 import { Storage } from "shiftboss"
 import { FileStorage } from "shiftboss/node"
+import { bareRead } from "./logs.ts"
 import { count as shown, inTurn, quantile, ratios, seconds, spread, table, times } from "./measure.ts"
 
 const count = Number(process.argv[2] ?? 1_000_000)
@@ -89,21 +90,6 @@ const compareAppends = async (): Promise<void> => {
     ]
   )
 }
-
-/** Reads the file as cheaply as Node can: chunks, cut at newlines, each line parsed. */
-const bareRead = (file: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    let rest = ""
-    let sum = 0
-    createReadStream(file, { encoding: "utf8", highWaterMark: 256 * 1024 })
-      .on("data", (chunk) => {
-        const lines = (rest + chunk).split("\n")
-        rest = lines.pop() ?? ""
-        for (const line of lines) if (JSON.parse(line).seq !== undefined) sum++
-      })
-      .on("end", () => resolve(sum))
-      .on("error", reject)
-  })
 
 const readlineRead = async (file: string): Promise<number> => {
   let sum = 0
