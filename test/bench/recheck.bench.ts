@@ -23,7 +23,8 @@ const historiesOf = (ids: Iterable<string>): ReadonlyMap<string, History> => {
     histories.set(id, {
       passed: index % 30,
       failed: index % 7,
-      regressed: index % 250_000 === 0 ? "confirmed" : undefined
+      regressed: index % 250_000 === 0 ? "confirmed" : undefined,
+      good: undefined
     })
   }
   return histories
