@@ -44,6 +44,8 @@ export const Purpose = Schema.Literals([
   "after-hold",
   /** After a stop: charged to nobody. */
   "after-stop",
+  /** After the host died while the agent ran: charged to nobody. */
+  "after-host-death",
   /** In place of an attempt of which nothing ever ran. */
   "again"
 ])
@@ -59,7 +61,9 @@ export const AttemptEnding = Schema.Struct({
   /** What it cost by the host's prices, where the agent does not report a cost. */
   estimatedCostUsd: Schema.NullOr(Schema.Number),
   /** False: it is known that nothing of it ran, so that it used nothing. */
-  ran: Schema.Boolean
+  ran: Schema.Boolean,
+  /** Its host died before its ending was journaled: nobody knows what it would have come to. */
+  hostDied: Schema.optional(Schema.Boolean)
 })
 export type AttemptEnding = typeof AttemptEnding.Type
 

@@ -180,6 +180,68 @@ describe("sessions", () => {
   })
 })
 
+describe("the death of the host", () => {
+  const died = { kind: "Interrupted", hostDied: true } as const
+  const early = { ...died, session: null } as const
+
+  it("is charged to nobody, with a session to resume and without one", () => {
+    assert.deepStrictEqual(lines([early, early, died, died, "Interrupted", "Capacity", "ok"]), [
+      ...["0m first-attempt", "0m host-died-fresh-1", "0m host-died-fresh-2", "0m host-died-resume-3 in s3"],
+      ...[
+        "0m host-died-resume-4 in s3",
+        "0m interrupted-resume-1 in s3",
+        "1m capacity-retry-1",
+        "1m succeeded succeeded"
+      ]
+    ])
+  })
+
+  it("leaves every ladder where it was", () => {
+    const script = ["Capacity", died, "Interrupted", died, "SessionLost", early, "Capacity", "ok"] as const
+    assert.deepStrictEqual(lines(script).slice(1), [
+      ...["1m capacity-retry-1", "1m host-died-resume-1 in s2", "1m interrupted-resume-1 in s2"],
+      ...["1m host-died-resume-2 in s2", "1m session-lost-fresh", "1m host-died-fresh-3"],
+      "1m failed capacity-retry-used"
+    ])
+  })
+
+  it("uses up no launch", () => {
+    const rules = { maxLaunches: 2 }
+    assert.strictEqual(
+      lines([died, died, died, "StreamCut", "ok"], { turn: { rules } }).at(-1),
+      "0m succeeded succeeded"
+    )
+    assert.strictEqual(lines([died, "StreamCut"], { turn: { rules } }).at(-1), "0m failed launches-used")
+  })
+
+  it("ends the turn when it comes for the eleventh time in a round, whether or not anything ran", () => {
+    for (const one of [died, early, { ...early, ran: false } as const]) {
+      const { steps, state } = play([one])
+      assert.strictEqual(steps.length, 12)
+      assert.strictEqual(steps.at(-1)?.what, "failed host-deaths-used")
+      assert.include(state.end?.detail, "11")
+    }
+    const rules = { maxHostDeaths: 0 }
+    assert.deepStrictEqual(lines([died], { turn: { rules } }), ["0m first-attempt", "0m failed host-deaths-used"])
+  })
+
+  it("begins to count again with the next round", () => {
+    const failed = play([died]).state
+    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2, account: null }], failed)
+    assert.deepStrictEqual(lines([died, "ok"], { from }), [
+      ...["0m round-2 in s1", "0m host-died-resume-1 in s1", "0m succeeded succeeded"]
+    ])
+  })
+
+  it("keeps the model and goes on in the session of the earlier turn", () => {
+    const turn = { model: "big", session: "old", rules: { fallbackModels: ["small"], fallbackFrom: 2 } }
+    assert.deepStrictEqual(lines(["Capacity", early, "ok"], { turn }), [
+      ...["0m first-attempt in old on big", "1m capacity-retry-1 on small", "1m host-died-fresh-1 on small"],
+      "1m succeeded succeeded"
+    ])
+  })
+})
+
 describe("limits", () => {
   const limited = (resetIn?: number) =>
     ({ kind: "RateLimited", ...(resetIn === undefined ? {} : { resetIn }) }) as const
@@ -378,6 +440,7 @@ describe("whatever happens", () => {
     resetIn: fc.option(fc.integer({ min: -20 * hour, max: 20 * hour }), { nil: undefined }),
     session: fc.constantFrom(null, "s"),
     ran: fc.boolean(),
+    hostDied: fc.boolean(),
     costUsd: fc.option(fc.integer({ min: 0, max: 2 }), { nil: null })
   })
   const script = fc.array(scripted, { minLength: 1, maxLength: 30 })
@@ -391,8 +454,10 @@ describe("whatever happens", () => {
         const launched = state.attempts
         const charged = launched.filter(({ purpose }) => ["first", "retry", "fresh", "fallback"].includes(purpose))
         assert.isAtMost(charged.length, 3)
-        const limits = launched.filter(({ ending }) => ending?.failure?.kind === "RateLimited").length
-        assert.isAtMost(launched.length - limits, 12)
+        const deaths = launched.filter(({ ending }) => ending?.hostDied)
+        assert.isAtMost(deaths.length, 11)
+        const limits = launched.filter(({ ending }) => ending?.failure?.kind === "RateLimited" && !ending.hostDied)
+        assert.isAtMost(launched.length - limits.length - deaths.length, 12)
         const before = launched
           .slice(0, -1)
           .reduce((sum, { ending }) => sum + (ending?.ran === true ? (ending.result?.costUsd ?? 0) : 0), 0)
@@ -411,10 +476,10 @@ describe("rules that cannot be used", () => {
   it("are named, the defaults are not", () => {
     assert.deepStrictEqual(RetryRules.problems(RetryRules.defaults), [])
     const wrong = RetryRules.complete({
-      ...{ maxAttempts: 0, unknownReset: [], grace: "Infinity" },
+      ...{ maxAttempts: 0, maxHostDeaths: -1, unknownReset: [], grace: "Infinity" },
       remedies: { Capacity: RetryRules.retry(-1) }
     })
-    for (const name of ["maxAttempts", "unknownReset", "grace", "Capacity"]) {
+    for (const name of ["maxAttempts", "maxHostDeaths", "unknownReset", "grace", "Capacity"]) {
       assert.isTrue(
         RetryRules.problems(wrong).some((problem) => problem.includes(name)),
         name

@@ -16,6 +16,20 @@ const byNumber = (...acts: ReadonlyArray<Act>) => {
   return { agent, overlaps }
 }
 
+/** Runs the turn on a host that dies as told. */
+const killed = Effect.fnUntraced(function* (
+  agent: Agent,
+  entries: Array<Storage.Json>,
+  crash: Crash,
+  asked: Turn.Turn = turn()
+) {
+  const host = crashing(entries, crash)
+  yield* Effect.forkDetach(Effect.provide(RetryPolicy.run(asked), policy(agent, host.layer)))
+  const dead = yield* Effect.forkChild(host.crashed)
+  for (let tries = 0; tries < 300 && dead.pollUnsafe() === undefined; tries++) yield* advance(second)
+  if (dead.pollUnsafe() === undefined) return yield* Effect.die(new Error("the host did not die"))
+})
+
 /** Runs the turn on a host that dies as told, then on one that does not. */
 const overCrash = Effect.fnUntraced(function* (
   agent: Agent,
@@ -24,11 +38,7 @@ const overCrash = Effect.fnUntraced(function* (
 ) {
   const entries: Array<Storage.Json> = []
   const asked = options.turn ?? turn()
-  const first = crashing(entries, crash)
-  yield* Effect.forkDetach(Effect.provide(RetryPolicy.run(asked), policy(agent, first.layer)))
-  const dead = yield* Effect.forkChild(first.crashed)
-  for (let tries = 0; tries < 300 && dead.pollUnsafe() === undefined; tries++) yield* advance(second)
-  if (dead.pollUnsafe() === undefined) return yield* Effect.die(new Error("the host did not die"))
+  yield* killed(agent, entries, crash, asked)
   yield* advance(options.down ?? 0)
   const successor = crashing(entries, undefined)
   const host = yield* Effect.forkChild(Effect.provide(RetryPolicy.run(asked), policy(agent, successor.layer)))
@@ -113,6 +123,28 @@ describe("a host that dies", () => {
       assert.include(outcome.detail, "100")
       assert.strictEqual(agent.launches.length, 1)
     })
+  )
+
+  it.effect(
+    "each time before the agent names a session: ten times is no fault of the agent, the eleventh ends the turn",
+    () =>
+      Effect.gen(function* () {
+        const agent = makeAgent(() => ({ after: 100 * minute, activity: [] }))
+        agent.reaps = "stopped"
+        const entries: Array<Storage.Json> = []
+        // 1 TurnStarted or AttemptEnded, 2 AttemptStarted, 3 AgentIdentified
+        for (let life = 1; life <= 11; life++) yield* killed(agent, entries, { at: 3, written: true })
+        const outcome = yield* Effect.provide(
+          RetryPolicy.run(turn()),
+          policy(agent, crashing(entries, undefined).layer)
+        )
+        assert.deepStrictEqual([outcome.status, outcome.rule], ["failed", "host-deaths-used"])
+        assert.deepStrictEqual(
+          outcome.attempts.map(({ rule }) => rule),
+          ["first-attempt", ...Array.from({ length: 10 }, (_, index) => `host-died-fresh-${index + 1}`)]
+        )
+        assert.strictEqual(agent.reaped.length, 11)
+      })
   )
 
   it.effect("after the ending was journaled: the attempt is not repeated", () =>

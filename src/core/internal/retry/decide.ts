@@ -89,6 +89,7 @@ const nextStep = (situation: Situation): Step => {
       ? goOn(situation, last, "after-stop", "resumed-after-stop")
       : finish("stopped", "stopped", failure.detail, advice(rules.remedies.Stopped))
   }
+  if (last.ending.hostDied) return afterHostDeath(situation, last, failure)
   if (!ran && failure.kind === "Interrupted") return goOn(situation, last, "again", "never-ran")
   if (!ran && failure.kind === "ModelUnavailable" && last.model !== original(turn)) {
     return anew(situation, "again", "fallback-model-unavailable", original(turn))
@@ -103,6 +104,19 @@ const opening = (situation: Situation, last: Attempt | undefined): Step => {
   const rule = `round-${state.round}`
   if (last.ending?.failure?.kind === "ModelUnavailable") return anew(situation, "round", rule, original(turn))
   return isLost(rules, last) ? anew(situation, "round", rule, last.model) : goOn(situation, last, "round", rule)
+}
+
+/** Charged to nobody: the agent did not fail. But what kills its host each time must not go on for ever. */
+const afterHostDeath = (situation: Situation, last: Attempt, failure: Failure): Step => {
+  const deaths = inRound(situation.state).filter(({ ending }) => ending?.hostDied).length
+  if (deaths > situation.rules.maxHostDeaths) {
+    const fix =
+      "Find out why the host dies while this attempt runs, then run the turn again; it goes on in its session."
+    return finish("failed", "host-deaths-used", `${failure.detail} That was the ${deaths}. time.`, fix)
+  }
+  if (last.ending?.ran === false) return goOn(situation, last, "again", "never-ran")
+  const how = sessionOf(last) === null ? "fresh" : "resume"
+  return goOn(situation, last, "after-host-death", `host-died-${how}-${deaths}`)
 }
 
 const remedied = (situation: Situation, last: Attempt, failure: Failure, at: number): Step => {
@@ -229,8 +243,12 @@ const charged: ReadonlyArray<Purpose> = ["first", "round", "retry", "fresh", "fa
 
 const counted = (state: State) => inRound(state).filter((attempt) => charged.includes(attempt.purpose)).length
 
+/** Launches that nobody outside of the turn is to blame for. */
 const launches = (rules: Complete, state: State) =>
-  inRound(state).filter((attempt) => !isLimited(rules, attempt) && attempt.ending?.failure?.kind !== "Stopped").length
+  inRound(state).filter(
+    (attempt) =>
+      !isLimited(rules, attempt) && attempt.ending?.failure?.kind !== "Stopped" && attempt.ending?.hostDied !== true
+  ).length
 
 const original = (turn: Turn): string | null => turn.model ?? null
 

@@ -175,7 +175,7 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: 
     ...{ kind: "Interrupted", scope: "session", raw: null },
     detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
   })
-  const ending = { at, failure, result: null, estimatedCostUsd: null, ran }
+  const ending = { at, failure, result: null, estimatedCostUsd: null, ran, hostDied: true }
   return yield* drive.journal.append({ _tag: "AttemptEnded", turnId: turn.id, ending })
 })
 
