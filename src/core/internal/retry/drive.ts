@@ -12,6 +12,7 @@ import { type Decision, decide, type Launch } from "./decide.ts"
 import { wallUntil } from "./hold.ts"
 import type { JournalError } from "./journal.ts"
 import { promptFor } from "./prompt.ts"
+import { priced } from "./totals.ts"
 
 /** What a turn is driven with. */
 export interface Drive extends Watch {
@@ -52,7 +53,7 @@ const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State,
     case "End":
       return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end: decision.end })
     case "Recover":
-      return yield* recover(drive, turn, decision.attempt)
+      return yield* recover(drive, turn, state, decision.attempt)
     case "Wait":
       return yield* waitFor(drive, state, decision.wait, decision.remaining)
     case "Launch":
@@ -163,7 +164,7 @@ const notGone = (attempt: Attempt) => ({
 })
 
 /** Judges an attempt whose host died. Without an identity the agent never came past its barrier. */
-const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: Attempt) {
+const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, attempt: Attempt) {
   const gone = yield* provenGone(drive, attempt)
   const at = yield* Clock.currentTimeMillis
   if (!gone) {
@@ -175,7 +176,7 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: 
     ...{ kind: "Interrupted", scope: "session", raw: null },
     detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
   })
-  const ending = { at, failure, result: null, estimatedCostUsd: null, ran, hostDied: true }
+  const ending = priced(state, { at, failure, result: null, ran, hostDied: true }, drive.prices)
   return yield* drive.journal.append({ _tag: "AttemptEnded", turnId: turn.id, ending })
 })
 

@@ -48,6 +48,8 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
         const { [event.id]: _, ...openTools } = last.openTools
         return { openTools }
       })
+    case "UsageTold":
+      return withLast(state, () => ({ usageSoFar: event.soFar }))
     case "AttemptEnded":
       return withLast(state, (last) => ({
         ending: event.ending,
