@@ -133,7 +133,7 @@ export type End = typeof End.Type
 export const State = Schema.Struct({
   turnId: Schema.String,
   startedAt: Schema.Number,
-  /** The commit the workspace stood on when the turn started; set once. */
+  /** The commit the workspace stood on before the first launch. */
   head: Schema.NullOr(Schema.String),
   /** Of the present round. */
   account: Schema.NullOr(Schema.String),
@@ -182,7 +182,13 @@ export const Event = Schema.Union([
   /** A turn that had been stopped goes on where it was. */
   event("TurnResumed", { at: Schema.Number }),
   /** A turn that had failed begins again in its last session: numbers, totals and budget go on, ladders start again. */
-  event("RoundStarted", { at: Schema.Number, round: Schema.Int, account: Schema.NullOr(Schema.String) }),
+  event("RoundStarted", {
+    at: Schema.Number,
+    round: Schema.Int,
+    account: Schema.NullOr(Schema.String),
+    /** Of a turn of which nothing was launched yet. */
+    head: Schema.optional(Schema.NullOr(Schema.String))
+  }),
   /** The whole of a turn, in place of its events: compaction. */
   event("TurnKept", { state: State })
 ])

@@ -331,18 +331,59 @@ describe("a repeat", () => {
     }).pipe(Effect.provide(within(agent, { locked })))
   })
 
-  it.effect("is launched also when the workspace cannot be looked at", () => {
+  const error = new Workspace.WorkspaceError({ directory: "/r", reason: "git is not there" })
+
+  it.effect("whose evidence cannot be had is told to look for itself", () => {
     const agent = scripted(fails("StreamCut"), {})
-    const error = new Workspace.WorkspaceError({ directory: "/r", reason: "no git here" })
-    const broken = {
-      head: () => Effect.fail(error),
-      evidence: () => Effect.fail(error),
-      locked: () => Effect.fail(error)
-    }
     return Effect.gen(function* () {
       assert.strictEqual((yield* RetryPolicy.run(turn())).status, "succeeded")
-      assert.include(agent.launches[1]?.attempt.prompt ?? "", "no git here")
-    }).pipe(Effect.provide(within(agent, broken)))
+      assert.include(agent.launches[1]?.attempt.prompt ?? "", "git is not there")
+    }).pipe(Effect.provide(within(agent, { evidence: () => Effect.fail(error) })))
+  })
+
+  it.effect(
+    "into a workspace that cannot be asked is not launched: the turn ends with the reason, also in the journal",
+    () => {
+      const agent = scripted(fails("StreamCut"), {})
+      let readable = false
+      const locked = () => (readable ? Effect.succeed(undefined) : Effect.fail(error))
+      return Effect.gen(function* () {
+        const outcome = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([outcome.status, outcome.rule], ["failed", "workspace-unreadable"])
+        assert.include(outcome.detail, "git is not there")
+        assert.isNotNull(outcome.fix)
+        assert.strictEqual(agent.launches.length, 1)
+        assert.include(JSON.stringify(yield* journaled()), "workspace-unreadable")
+        readable = true
+        const again = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([again.status, again.rounds], ["succeeded", 2])
+        assert.deepStrictEqual(agent.launches[1]?.attempt.session, { _tag: "Resume", id: "session-1" })
+      }).pipe(Effect.provide(within(agent, { locked })))
+    }
+  )
+
+  it.effect("is told what was done since the first launch, also when the workspace could not be read before", () => {
+    const agent = scripted(fails("StreamCut"), {})
+    const since: Array<string | null> = []
+    let readable = false
+    const over: Partial<Workspace.WorkspaceShape> = {
+      head: () => (readable ? Effect.succeed("c0") : Effect.fail(error)),
+      evidence: (_, from) => {
+        since.push(from)
+        return Effect.succeed({ head: "c1", commits: [], dirty: [] })
+      }
+    }
+    return Effect.gen(function* () {
+      for (let round = 1; round <= 2; round++) {
+        const outcome = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([outcome.rule, outcome.rounds], ["workspace-unreadable", round])
+      }
+      assert.strictEqual(agent.launches.length, 0)
+      readable = true
+      const outcome = yield* RetryPolicy.run(turn())
+      assert.deepStrictEqual([outcome.status, outcome.head, outcome.rounds], ["succeeded", "c0", 3])
+      assert.deepStrictEqual(since, ["c0"])
+    }).pipe(Effect.provide(within(agent, over)))
   })
 })
 

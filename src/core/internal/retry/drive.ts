@@ -5,13 +5,14 @@ import { Clock, Deferred, Duration, Effect, Random } from "effect"
 import { Failure } from "../../Failure.ts"
 import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
-import type { WorkspaceShape } from "../../Workspace.ts"
+import type { WorkspaceError, WorkspaceShape } from "../../Workspace.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
 import { type Place, sharedRules } from "./cooldown.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { wallUntil } from "./hold.ts"
 import type { JournalError } from "./journal.ts"
 import { promptFor } from "./prompt.ts"
+import { redactor } from "./redact.ts"
 import { priced } from "./totals.ts"
 
 /** What a turn is driven with. */
@@ -63,12 +64,11 @@ const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State,
 
 /** The turn as it is to be gone on with: begun, taken up after a stop, or in a new round. */
 const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: string) {
-  const { journal, workspace } = drive
+  const { journal } = drive
   const state = yield* journal.state(turn.id)
   const at = yield* Clock.currentTimeMillis
   if (state === undefined) {
-    const head = yield* Effect.orElseSucceed(workspace.head(turn.directory), () => null)
-    return yield* journal.append({ _tag: "TurnStarted", turnId: turn.id, at, head, account })
+    return yield* begin(drive, turn, (head) => ({ _tag: "TurnStarted", turnId: turn.id, at, head, account }))
   }
   const { end } = state
   // Interrupted together with its host, which had just the time to say so.
@@ -77,8 +77,21 @@ const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: s
   // A hold for good ends with the limit, or with another account, which has limits of its own.
   const open = end?.status === "held" && ((end.until ?? 0) <= at || account !== state.account)
   if (end?.status !== "failed" && !open) return state
-  return yield* journal.append({ _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account })
+  const round = { _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account } as const
+  return state.attempts.length === 0
+    ? yield* begin(drive, turn, (head) => ({ ...round, head }))
+    : yield* journal.append(round)
 })
+
+/** Begins a turn of which nothing was launched yet. Without the commit it starts from nobody could tell what it has done. */
+const begin = ({ journal, workspace }: Drive, turn: Turn, begun: (head: string | null) => Event) =>
+  Effect.matchEffect(workspace.head(turn.directory), {
+    onSuccess: (head) => journal.append(begun(head)),
+    onFailure: (error) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) =>
+        journal.append(begun(null), failedNow(turn, at, unreadable(turn, error)))
+      )
+  })
 
 // -----------------------------------------------------------------------------
 // launches
@@ -111,20 +124,14 @@ const launchPassed = Effect.fnUntraced(function* (
 ) {
   const { cooldown, journal, workspace } = drive
   const at = yield* Clock.currentTimeMillis
-  const ended = (end: Omit<End, "at" | "status" | "until">): Event => ({
-    ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...end } }
-  })
   if (launch.reap) {
     for (const attempt of state.attempts) {
-      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(ended(notGone(attempt)))
+      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(failedNow(turn, at, notGone(attempt)))
     }
   }
   const repeats = state.attempts.length > 0
-  const locked = repeats ? yield* Effect.orElseSucceed(workspace.locked(turn.directory), () => undefined) : undefined
-  if (locked !== undefined) {
-    const detail = `The workspace cannot be written: ${locked.lock} is in the way.`
-    return yield* journal.append(ended({ rule: "workspace-locked", detail, fix: locked.fix }))
-  }
+  const obstacle = repeats ? yield* inTheWay(workspace, turn) : undefined
+  if (obstacle !== undefined) return yield* journal.append(failedNow(turn, at, obstacle))
   const evidence = repeats
     ? yield* Effect.catch(workspace.evidence(turn.directory, state.head), (error) => Effect.succeed(error.reason))
     : "nothing was done yet"
@@ -137,6 +144,34 @@ const launchPassed = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   if (until !== undefined && failure) cooldown.raise(turn.id, place, failure, now, until)
   return after
+})
+
+interface Obstacle {
+  readonly rule: string
+  readonly detail: string
+  readonly fix: string
+}
+
+/** What would make a repeat fail as the last attempt did, or do something twice that nobody could see was done. */
+const inTheWay = (workspace: WorkspaceShape, turn: Turn): Effect.Effect<Obstacle | undefined> =>
+  Effect.match(workspace.locked(turn.directory), {
+    onSuccess: (locked) =>
+      locked && {
+        rule: "workspace-locked",
+        detail: `The workspace cannot be written: ${locked.lock} is in the way.`,
+        fix: locked.fix
+      },
+    onFailure: (error) => unreadable(turn, error)
+  })
+
+const unreadable = (turn: Turn, error: WorkspaceError): Obstacle => ({
+  rule: "workspace-unreadable",
+  detail: redactor(turn.env)(error.message),
+  fix: "See that the directory is there and that its repository can be read, then run the turn again."
+})
+
+const failedNow = (turn: Turn, at: number, obstacle: Obstacle): Event => ({
+  ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...obstacle } }
 })
 
 const stopNow = (turnId: string, at: number): Event => ({
@@ -157,7 +192,7 @@ const provenGone = ({ launcher }: Watch, attempt: Attempt) =>
     ? Effect.succeed(true)
     : Effect.map(launcher.reap(attempt.identity), (found) => found !== "unknown")
 
-const notGone = (attempt: Attempt) => ({
+const notGone = (attempt: Attempt): Obstacle => ({
   rule: "old-agent-not-proven-gone",
   detail: `It is not known whether the agent of attempt ${attempt.number} still works (${JSON.stringify(attempt.identity)}).`,
   fix: "See that it is gone, by hand if need be, then run the turn again: two agents must not work in one session."
@@ -167,10 +202,7 @@ const notGone = (attempt: Attempt) => ({
 const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, attempt: Attempt) {
   const gone = yield* provenGone(drive, attempt)
   const at = yield* Clock.currentTimeMillis
-  if (!gone) {
-    const end: End = { at, status: "failed", until: null, ...notGone(attempt) }
-    return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end })
-  }
+  if (!gone) return yield* drive.journal.append(failedNow(turn, at, notGone(attempt)))
   const ran = attempt.identity !== null
   const failure = new Failure({
     ...{ kind: "Interrupted", scope: "session", raw: null },
