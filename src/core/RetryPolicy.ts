@@ -25,7 +25,7 @@ export interface Options {
   readonly log?: string | undefined
   /** At least so many ended turns are kept; an older one that is run again is a new turn. Default: 1000. */
   readonly keepTurns?: number | undefined
-  /** Of turns that name none. Default: `default`. */
+  /** Of turns that name none: they share what the launcher is logged in with. Default: `default`. */
   readonly account?: string | undefined
   /** Of all turns, below the rules of each. */
   readonly rules?: RetryRules | undefined
@@ -38,8 +38,8 @@ export interface Options {
   /** Turns that follow a probe start this long after one another, or up to twice that. Default: 5 seconds. */
   readonly stagger?: Duration.Input | undefined
   /**
-   * The first launch on an account that the host names goes alone for this long, or until the model answers it: when there
-   * is a limit, one turn finds out and not all of them. Zero: never. Default: 10 seconds.
+   * The first launch of this process on an account goes alone for this long, or until the model answers it: when there is a
+   * limit, one turn finds out and not all of them. Zero: never. Default: 10 seconds.
    */
   readonly firstLaunchAlone?: Duration.Input | undefined
 }
@@ -121,8 +121,6 @@ export const layer: Layer.Layer<RetryPolicy, never, Storage | AgentLauncher> = l
 // internal
 // -----------------------------------------------------------------------------
 
-const defaultAccount = "default"
-
 interface Running {
   readonly stop: Deferred.Deferred<void>
   readonly over: Deferred.Deferred<void>
@@ -138,19 +136,16 @@ function make(options: Options) {
   return Effect.gen(function* () {
     const launcher = yield* AgentLauncher
     const workspace = yield* Workspace
-    const { account = defaultAccount, keepTurns = 1000 } = options
+    const { account = "default", keepTurns = 1000 } = options
     if (!Number.isInteger(keepTurns) || keepTurns < 1) {
       return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
     }
     const millis = (duration: Duration.Input) => Duration.toMillis(duration)
-    const cooldown = makeCooldown(
-      {
-        probeMillis: millis(options.probeSilence ?? "2 minutes"),
-        staggerMillis: millis(options.stagger ?? "5 seconds"),
-        firstMillis: millis(options.firstLaunchAlone ?? "10 seconds")
-      },
-      (account) => account !== defaultAccount
-    )
+    const cooldown = makeCooldown({
+      probeMillis: millis(options.probeSilence ?? "2 minutes"),
+      staggerMillis: millis(options.stagger ?? "5 seconds"),
+      firstMillis: millis(options.firstLaunchAlone ?? "10 seconds")
+    })
     const openJournal = yield* journalOpener(options.log ?? "turns", keepTurns, (states) => raiseKept(cooldown, states))
     const { networkProbe: probe, prices = {} } = options
     const ports = { launcher, workspace, cooldown, prices, probe }

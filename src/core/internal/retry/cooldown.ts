@@ -6,7 +6,17 @@
  */
 import { Deferred, Effect } from "effect"
 import type { Failure } from "../../Failure.ts"
-import { type AskMoment, isOver, makeWall, passAt, release, settle, type Wall, type WallTimes } from "./wall.ts"
+import {
+  type AskMoment,
+  isOver,
+  makeWall,
+  passAt,
+  release,
+  settle,
+  type Wall,
+  wallRules,
+  type WallTimes
+} from "./wall.ts"
 
 /** Where an attempt is launched. */
 export interface Place {
@@ -31,11 +41,7 @@ export interface Cooldown {
   readonly changed: (turnId: string) => Effect.Effect<void>
 }
 
-/** The rules of waits that end early when a wall changes. */
-export const sharedRules: ReadonlyArray<string> = ["shared-cooldown", "first-launch-goes-alone"]
-
-/** `named` accounts are those the host spoke of: only there it is known that turns share one. */
-export const makeCooldown = (times: WallTimes, named: (account: string) => boolean): Cooldown => {
+export const makeCooldown = (times: WallTimes): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
   const changes = makeChanges()
@@ -48,7 +54,7 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
     const key = keys(place).account
-    if (times.firstMillis <= 0 || known.has(key) || !named(place.account)) return
+    if (times.firstMillis <= 0 || known.has(key)) return
     known.add(key)
     if (!walls.has(key)) walls.set(key, makeWall(turnId, null, now, now))
   }
@@ -74,7 +80,7 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
         changes.toldToWait(turnId)
-        return { _tag: "Wait", rule: last.failure === null ? "first-launch-goes-alone" : "shared-cooldown", ...last }
+        return { _tag: "Wait", rule: last.failure === null ? wallRules.first : wallRules.met, ...last }
       }
       for (const wall of met) {
         wall.turns.delete(turnId)

@@ -7,6 +7,7 @@ import { complete, type Complete, type Remedy } from "../../RetryRules.ts"
 import type { Attempt, End, Purpose, State, Turn, Wait } from "../../Turn.ts"
 import { holdUntil, isLimited, limitedSince } from "./hold.ts"
 import { sessionOf, spent } from "./totals.ts"
+import { wallRules } from "./wall.ts"
 
 /** When a decision is made, and its share of chance: a number from 0 to below 1. */
 export interface Moment {
@@ -61,7 +62,9 @@ export const decide = (turn: Turn, state: State, { now, jitter }: Moment): Decis
     const since = wait.hold ? (limitedSince(rules, state) ?? wait.since) : wait.since
     if (wait.due - since > millis(rules.maxHold)) return { _tag: "End", end: heldForGood(now, wait) }
     const remaining = clamp(wait.due - now, wait.due - wait.since)
-    if (remaining > 0) return { _tag: "Wait", wait, remaining, inline: remaining <= millis(rules.inlineWait) }
+    // A first launch is waited for in the call: it takes seconds, and all the seats would give up all their cases meanwhile.
+    const inline = wait.rule === wallRules.first || remaining <= millis(rules.inlineWait)
+    if (remaining > 0) return { _tag: "Wait", wait, remaining, inline }
   }
   const { purpose, rule, resume, model } = step
   return { _tag: "Launch", purpose, rule, resume, model, budgetUsd: left, reap: failure?.kind === "SessionBusy" }

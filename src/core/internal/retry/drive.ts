@@ -7,13 +7,14 @@ import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
 import type { WorkspaceError, WorkspaceShape } from "../../Workspace.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
-import { type Place, sharedRules } from "./cooldown.ts"
+import type { Place } from "./cooldown.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { wallUntil } from "./hold.ts"
 import type { JournalError } from "./journal.ts"
 import { promptFor } from "./prompt.ts"
 import { redactor } from "./redact.ts"
 import { priced } from "./totals.ts"
+import { isForWall } from "./wall.ts"
 
 /** What a turn is driven with. */
 export interface Drive extends Watch {
@@ -101,7 +102,7 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
   const { cooldown, journal } = drive
   const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
   const place = { account: state.account ?? "", model: launch.model }
-  const waited = state.wait !== null && !sharedRules.includes(state.wait.rule)
+  const waited = state.wait !== null && !isForWall(state.wait)
   const answer = cooldown.ask(turn.id, place, { ...moment, waited })
   if (answer._tag === "Wait") {
     const { rule, until: due, failure } = answer
@@ -221,7 +222,7 @@ const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: W
   const { turnId } = state
   const changed = Effect.as(cooldown.changed(turnId), "change" as const)
   const stopped = Effect.as(Deferred.await(drive.stop), "stop" as const)
-  const signals = sharedRules.includes(wait.rule) ? [stopped, changed] : [stopped]
+  const signals = isForWall(wait) ? [stopped, changed] : [stopped]
   let left = remaining
   while (left > 0) {
     const slice = Math.min(left, longestSleep)
