@@ -4,10 +4,11 @@
 import { Context, Deferred, Duration, Effect, Layer, Schema } from "effect"
 import { AgentLauncher } from "./AgentLauncher.ts"
 import { type Cooldown, makeCooldown } from "./internal/retry/cooldown.ts"
-import { driveTurn } from "./internal/retry/drive.ts"
+import { type Drive, type Driven, driveOn, driveTurn, pause, type Waiting } from "./internal/retry/drive.ts"
 import { journalOpener } from "./internal/retry/journal.ts"
 import { outcome, type Price } from "./internal/retry/totals.ts"
-import { complete, problems, type RetryRules } from "./RetryRules.ts"
+import { makeWaits, type Woken } from "./internal/retry/waits.ts"
+import { type Complete, complete, problems, type RetryRules } from "./RetryRules.ts"
 import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
 import type { State, Turn, TurnOutcome } from "./Turn.ts"
 import { Workspace } from "./Workspace.ts"
@@ -140,48 +141,71 @@ function make(options: Options) {
     if (!Number.isInteger(keepTurns) || keepTurns < 1) {
       return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
     }
-    const millis = (duration: Duration.Input) => Duration.toMillis(duration)
-    const cooldown = makeCooldown({
-      probeMillis: millis(options.probeSilence ?? "2 minutes"),
-      staggerMillis: millis(options.stagger ?? "5 seconds"),
-      firstMillis: millis(options.firstLaunchAlone ?? "10 seconds")
-    })
+    const waits = yield* makeWaits
+    const cooldown = makeCooldown(
+      {
+        probeMillis: Duration.toMillis(options.probeSilence ?? "2 minutes"),
+        staggerMillis: Duration.toMillis(options.stagger ?? "5 seconds"),
+        firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
+      },
+      waits.wake
+    )
     const openJournal = yield* journalOpener(options.log ?? "turns", keepTurns, (states) => raiseKept(cooldown, states))
     const { networkProbe: probe, prices = {} } = options
-    const ports = { launcher, workspace, cooldown, prices, probe }
     const running = new Map<string, Running>()
+    const ruled = (turn: Turn): Turn & { readonly rules: Complete } => ({
+      ...turn,
+      rules: complete(options.rules, turn.rules)
+    })
 
-    const run = Effect.fn("RetryPolicy.run")(function* (turn: Turn): Effect.fn.Return<TurnOutcome, TurnError> {
+    // A span for each stretch between two waits: one over hours of waiting would be told of only at their end, and kept as long.
+    const begin = Effect.fn("RetryPolicy.run")(function* (turn: Turn, stop: Deferred.Deferred<void>) {
       yield* Effect.annotateCurrentSpan("turn", turn.id)
-      if (running.has(turn.id)) return yield* new TurnRunning({ turnId: turn.id })
-      const rules = complete(options.rules, turn.rules)
-      const wrong = problems(rules)
+      const asked = ruled(turn)
+      const wrong = problems(asked.rules)
       if (wrong.length > 0) {
         return yield* Effect.die(new Error(`the turn "${turn.id}" has rules that cannot be used: ${wrong.join(" ")}`))
       }
-      const ruled = { ...turn, rules }
-      const driven = yield* Effect.acquireUseRelease(
-        Effect.sync(() => enter(running, turn.id)),
-        ({ stop }) =>
-          Effect.flatMap(openJournal, (journal) =>
-            driveTurn({ ...ports, journal, stop }, ruled, turn.account ?? account)
-          ),
-        ({ over }) =>
-          Effect.andThen(
-            Effect.sync(() => running.delete(turn.id)),
-            Deferred.succeed(over, undefined)
-          )
-      )
-      if (driven._tag === "Held") {
-        return yield* new Held({ turnId: turn.id, until: driven.wait.due, rule: driven.wait.rule })
-      }
-      return outcome(driven.state, driven.end, turn.budgetUsd)
+      const journal = yield* openJournal
+      const drive: Drive = { launcher, workspace, cooldown, waits, journal, prices, probe, stop }
+      return [drive, yield* driveTurn(drive, asked, turn.account ?? account)] as const
     })
+
+    const goOn = Effect.fn("RetryPolicy.run")(function* (turn: Turn, drive: Drive, waiting: Waiting, woken: Woken) {
+      yield* Effect.annotateCurrentSpan("turn", turn.id)
+      return yield* driveOn(drive, ruled(turn), waiting, woken)
+    })
+
+    const settle = (turn: Turn, drive: Drive, driven: Driven): Effect.Effect<TurnOutcome, TurnError> => {
+      if (driven._tag === "Over") return Effect.succeed(outcome(driven.state, driven.end, turn.budgetUsd))
+      const { wait, inline } = driven
+      if (!inline) return Effect.fail(new Held({ turnId: turn.id, until: wait.due, rule: wait.rule }))
+      return Effect.flatMap(pause(drive, turn.id, driven), (woken) =>
+        Effect.flatMap(goOn(turn, drive, driven, woken), (next) => settle(turn, drive, next))
+      )
+    }
+
+    const leave = (turnId: string, { over }: Running) => {
+      running.delete(turnId)
+      cooldown.left(turnId)
+      return Deferred.succeed(over, undefined)
+    }
+
+    const run = (turn: Turn): Effect.Effect<TurnOutcome, TurnError> =>
+      Effect.uninterruptibleMask((restore) => {
+        if (running.has(turn.id)) return Effect.fail(new TurnRunning({ turnId: turn.id }))
+        const call = enter(running, turn.id)
+        const driven = Effect.suspend(() =>
+          Effect.flatMap(begin(turn, call.stop), ([drive, driven]) => settle(turn, drive, driven))
+        )
+        return Effect.onExit(restore(driven), () => leave(turn.id, call))
+      })
 
     const stop = Effect.fn("RetryPolicy.stop")(function* (turnId: string) {
       const turn = running.get(turnId)
       if (turn === undefined) return
       yield* Deferred.succeed(turn.stop, undefined)
+      waits.wake(turnId)
       yield* Deferred.await(turn.over)
     })
 

@@ -9,7 +9,7 @@ const capacity = Failure.make("Capacity", "no capacity")
 
 /** A wall that `a` met at the start and that lasts a minute; the others ask at that time. */
 const met = () => {
-  const cooldown = makeCooldown(times)
+  const cooldown = makeCooldown(times, () => {})
   const until = (turnId: string, now: number, waited = false) => {
     const answer = cooldown.ask(turnId, place, { now, jitter: 0, waited })
     return answer._tag === "Go" ? "go" : answer.until - now
@@ -70,7 +70,7 @@ describe("a wall", () => {
       machine: ["same", "other model", "other account"]
     }
     for (const scope of Failure.FailureScope.literals) {
-      const cooldown = makeCooldown({ ...times, firstMillis: 0 })
+      const cooldown = makeCooldown({ ...times, firstMillis: 0 }, () => {})
       cooldown.raise("a", place, Failure.make("Capacity", "it", { scope }), start, start + minute)
       const places = {
         same: place,
@@ -91,7 +91,7 @@ describe("a wall", () => {
   })
 
   it("lets a first launch on each account go alone, once", () => {
-    const cooldown = makeCooldown(times)
+    const cooldown = makeCooldown(times, () => {})
     const ask = (turnId: string, account: string, now: number) =>
       cooldown.ask(turnId, { ...place, account }, { now, jitter: 0, waited: false })
     assert.strictEqual(ask("a", "one", start)._tag, "Go")

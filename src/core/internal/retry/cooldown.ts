@@ -4,7 +4,6 @@
  * One turn that meets such a failure raises a wall; the others wait for its end. Then one of them goes first as a probe,
  * and the rest follow one after the other once it has been answered.
  */
-import { Deferred, Effect } from "effect"
 import type { Failure } from "../../Failure.ts"
 import {
   type AskMoment,
@@ -37,19 +36,28 @@ export interface Cooldown {
   readonly answered: (turnId: string, now: number) => void
   /** The turn is not under way any more. */
   readonly left: (turnId: string) => void
-  /** Succeeds when any wall has changed since the turn last asked. */
-  readonly changed: (turnId: string) => Effect.Effect<void>
+  /** Has a wall changed since the turn was told to wait? If not, it is woken when one does. */
+  readonly changed: (turnId: string) => boolean
 }
 
-export const makeCooldown = (times: WallTimes): Cooldown => {
+/** `wake` is told of each turn that waits for a wall when one has changed. */
+export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
-  const changes = makeChanges()
+  /** Those who wait for a wall, and whether one has changed since: also between that answer and the wait. */
+  const told = new Map<string, boolean>()
+
+  const publish = () => {
+    for (const turnId of [...told.keys()]) {
+      told.set(turnId, true)
+      wake(turnId)
+    }
+  }
 
   const update = (concerns: (wall: Wall) => boolean, change: (wall: Wall) => void) => {
     const concerned = [...walls.values()].filter(concerns)
     concerned.forEach(change)
-    if (concerned.length > 0) changes.publish()
+    if (concerned.length > 0) publish()
   }
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
@@ -79,7 +87,7 @@ export const makeCooldown = (times: WallTimes): Cooldown => {
       })
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
-        changes.toldToWait(turnId)
+        told.set(turnId, false)
         return { _tag: "Wait", rule: last.failure === null ? wallRules.first : wallRules.met, ...last }
       }
       for (const wall of met) {
@@ -93,7 +101,7 @@ export const makeCooldown = (times: WallTimes): Cooldown => {
       if (key === undefined) return
       known.add(keys(place).account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
-      changes.publish()
+      publish()
     },
     answered: (turnId, now) =>
       update(
@@ -102,28 +110,17 @@ export const makeCooldown = (times: WallTimes): Cooldown => {
         (wall) => release(wall, now)
       ),
     left: (turnId) => {
-      changes.forget(turnId)
+      told.delete(turnId)
       update(
         (wall) => wall.probe?.turnId === turnId,
         (wall) => void (wall.probe = undefined)
       )
     },
-    changed: changes.sinceTold
-  }
-}
-
-/** Changes of walls, as seen by each turn since it was told to wait: one between that answer and the wait is not missed. */
-const makeChanges = () => {
-  const told = new Map<string, Deferred.Deferred<void>>()
-  let next = Deferred.makeUnsafe<void>()
-  return {
-    publish: () => {
-      Deferred.doneUnsafe(next, Effect.void)
-      next = Deferred.makeUnsafe()
-    },
-    toldToWait: (turnId: string) => void told.set(turnId, next),
-    forget: (turnId: string) => void told.delete(turnId),
-    sinceTold: (turnId: string) => Effect.suspend(() => Deferred.await(told.get(turnId) ?? next))
+    changed: (turnId) => {
+      if (told.get(turnId)) return true
+      told.set(turnId, false)
+      return false
+    }
   }
 }
 

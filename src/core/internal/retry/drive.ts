@@ -1,7 +1,7 @@
 /**
  * Takes one turn to its end: decides, journals, and then acts.
  */
-import { Clock, Deferred, Duration, Effect, Random } from "effect"
+import { Clock, Deferred, Effect, Random } from "effect"
 import { Failure } from "../../Failure.ts"
 import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
@@ -14,50 +14,66 @@ import type { JournalError } from "./journal.ts"
 import { promptFor } from "./prompt.ts"
 import { redactor } from "./redact.ts"
 import { priced } from "./totals.ts"
+import type { Waits, Woken } from "./waits.ts"
 import { isForWall } from "./wall.ts"
 
 /** What a turn is driven with. */
 export interface Drive extends Watch {
   readonly workspace: WorkspaceShape
+  readonly waits: Waits
   /** Is the network back? Asked while a network failure is waited out. */
   readonly probe: Effect.Effect<boolean> | undefined
 }
 
-/** Where driving a turn comes to: it is over, or it waits for longer than the call may. */
-export type Driven =
-  | { readonly _tag: "Over"; readonly state: State; readonly end: End }
-  | { readonly _tag: "Held"; readonly wait: Wait }
+/** Where driving a turn comes to: it is over, or it waits. */
+export type Driven = { readonly _tag: "Over"; readonly state: State; readonly end: End } | Waiting
 
-/** Long sleeps are cut: timers stand still while a machine is suspended, and the wall clock does not. */
-const longestSleep = 30_000
+/** All that is needed to go on after a wait: the rest of what drives a turn is let go, since there may be thousands. */
+export interface Waiting {
+  readonly _tag: "Waits"
+  readonly state: State
+  readonly wait: Wait
+  /** Milliseconds. */
+  readonly left: number
+  /** Short enough to be waited for in the call. */
+  readonly inline: boolean
+}
 
 /** Goes on with the turn from whatever is journaled of it. `turn.rules` are complete. */
-export const driveTurn = Effect.fnUntraced(function* (
+export const driveTurn = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: string) {
+  return yield* proceed(drive, turn, yield* takeUp(drive, turn, account))
+})
+
+const proceed = Effect.fnUntraced(function* (
   drive: Drive,
   turn: Turn,
-  account: string
+  from: State
 ): Effect.fn.Return<Driven, JournalError> {
-  let state = yield* takeUp(drive, turn, account)
+  let state = from
   while (true) {
     if (state.end !== null) return { _tag: "Over", state, end: state.end }
     const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
     const decision = decide(turn, state, moment)
-    if (decision._tag === "Wait" && decision.wait !== state.wait) {
-      state = yield* drive.journal.append({ _tag: "WaitStarted", turnId: turn.id, wait: decision.wait })
+    if (decision._tag === "Wait") {
+      const { wait, remaining: left, inline } = decision
+      if (wait !== state.wait) state = yield* drive.journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
+      return { _tag: "Waits", state, wait, left, inline }
     }
-    if (decision._tag === "Wait" && !decision.inline) return { _tag: "Held", wait: decision.wait }
     state = yield* act(drive, turn, state, decision)
   }
 })
 
-const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, decision: Decision) {
+const act = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  state: State,
+  decision: Exclude<Decision, { readonly _tag: "Wait" }>
+) {
   switch (decision._tag) {
     case "End":
       return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end: decision.end })
     case "Recover":
       return yield* recover(drive, turn, state, decision.attempt)
-    case "Wait":
-      return yield* waitFor(drive, state, decision.wait, decision.remaining)
     case "Launch":
       return yield* launched(drive, turn, state, decision)
   }
@@ -217,30 +233,44 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: St
 // waits
 // -----------------------------------------------------------------------------
 
-const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
-  const { journal, cooldown, probe } = drive
-  const { turnId } = state
-  const changed = Effect.as(cooldown.changed(turnId), "change" as const)
-  const stopped = Effect.as(Deferred.await(drive.stop), "stop" as const)
-  const signals = isForWall(wait) ? [stopped, changed] : [stopped]
-  let left = remaining
-  while (left > 0) {
-    const slice = Math.min(left, longestSleep)
-    const time = Effect.as(Effect.sleep(Duration.millis(slice)), "time" as const)
-    const woken = yield* Effect.raceAllFirst([time, ...signals])
-    const now = yield* Clock.currentTimeMillis
-    if (woken === "stop") return yield* journal.append(stopNow(turnId, now))
-    if (woken === "change") {
-      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "cooldown-changed" })
-    }
-    // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
-    left = Math.min(left - slice, wait.due - now)
-    if (left > 0 && probe !== undefined && wait.failure?.kind === "Network" && (yield* probe)) {
-      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "network-probe" })
-    }
-  }
+/** Between two looks whether the network is back. */
+const probeEvery = 30_000
+
+const isProbed = ({ probe }: Drive, { failure }: Wait) => probe !== undefined && failure?.kind === "Network"
+
+/** How long is waited before the turn is looked at again. */
+const slice = (drive: Drive, { wait, left }: Waiting) => (isProbed(drive, wait) ? Math.min(left, probeEvery) : left)
+
+/** Waits; meanwhile nothing is kept but what this is called with. A stop or a change that came before is not missed. */
+export const pause = (drive: Drive, turnId: string, waiting: Waiting): Effect.Effect<Woken> =>
+  Effect.suspend(() => {
+    const { stop, cooldown, waits } = drive
+    const { wait } = waiting
+    return Deferred.isDoneUnsafe(stop) || (isForWall(wait) && cooldown.changed(turnId))
+      ? Effect.succeed("early")
+      : waits.until(turnId, wait.due, slice(drive, waiting))
+  })
+
+/** Goes on with the turn after a wait, or after a part of it. */
+export const driveOn = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  waiting: Waiting,
+  woken: Woken
+): Effect.fn.Return<Driven, JournalError> {
+  const { journal, probe } = drive
+  const { wait } = waiting
   const now = yield* Clock.currentTimeMillis
-  return now >= wait.due
-    ? state
-    : yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "clock-stepped-back" })
+  const ended = (rule: string) =>
+    Effect.flatMap(journal.append({ _tag: "WaitEnded", turnId: turn.id, at: now, rule }), (state) =>
+      proceed(drive, turn, state)
+    )
+  if (yield* Deferred.isDone(drive.stop)) {
+    return yield* proceed(drive, turn, yield* journal.append(stopNow(turn.id, now)))
+  }
+  if (woken === "early") return yield* ended("cooldown-changed")
+  // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
+  const left = Math.min(waiting.left - slice(drive, waiting), wait.due - now)
+  if (left > 0) return probe !== undefined && (yield* probe) ? yield* ended("network-probe") : { ...waiting, left }
+  return yield* now < wait.due ? ended("clock-stepped-back") : proceed(drive, turn, waiting.state)
 })
