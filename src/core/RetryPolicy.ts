@@ -127,6 +127,9 @@ interface Running {
   readonly over: Deferred.Deferred<void>
 }
 
+/** In a fiber of its own: what a stack has grown to is kept for as long as its fiber lives, and that may wait for hours. */
+const alone = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.raceAllFirst([effect])
+
 const enter = (running: Map<string, Running>, turnId: string): Running => {
   const turn = { stop: Deferred.makeUnsafe<void>(), over: Deferred.makeUnsafe<void>() }
   running.set(turnId, turn)
@@ -181,7 +184,7 @@ function make(options: Options) {
       const { wait, inline } = driven
       if (!inline) return Effect.fail(new Held({ turnId: turn.id, until: wait.due, rule: wait.rule }))
       return Effect.flatMap(pause(drive, turn.id, driven), (woken) =>
-        Effect.flatMap(goOn(turn, drive, driven, woken), (next) => settle(turn, drive, next))
+        Effect.flatMap(alone(goOn(turn, drive, driven, woken)), (next) => settle(turn, drive, next))
       )
     }
 
@@ -196,7 +199,7 @@ function make(options: Options) {
         if (running.has(turn.id)) return Effect.fail(new TurnRunning({ turnId: turn.id }))
         const call = enter(running, turn.id)
         const driven = Effect.suspend(() =>
-          Effect.flatMap(begin(turn, call.stop), ([drive, driven]) => settle(turn, drive, driven))
+          Effect.flatMap(alone(begin(turn, call.stop)), ([drive, driven]) => settle(turn, drive, driven))
         )
         return Effect.onExit(restore(driven), () => leave(turn.id, call))
       })

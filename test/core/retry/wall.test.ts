@@ -90,6 +90,23 @@ describe("a wall", () => {
     assert.strictEqual(until("c", start + second), 59 * second)
   })
 
+  it("wakes one when the probe is vacant, another one when that one leaves instead, and all when it was answered", () => {
+    const woken: Array<string> = []
+    const cooldown = makeCooldown(times, (turnId) => void woken.push(turnId))
+    const ask = (turnId: string) => cooldown.ask(turnId, place, { now: start, jitter: 0, waited: false })._tag
+    assert.deepStrictEqual(["a", "b", "c", "d"].map(ask), ["Go", "Wait", "Wait", "Wait"])
+    cooldown.left("a")
+    assert.deepStrictEqual(woken, ["b"])
+    assert.deepStrictEqual([cooldown.changed("b"), cooldown.changed("c")], [true, false])
+    cooldown.left("b")
+    assert.deepStrictEqual(woken, ["b", "c"])
+    assert.strictEqual(ask("c"), "Go")
+    cooldown.left("nobody")
+    assert.deepStrictEqual(woken, ["b", "c"])
+    cooldown.answered("c", start)
+    assert.deepStrictEqual(woken, ["b", "c", "d"])
+  })
+
   it("lets a first launch on each account go alone, once", () => {
     const cooldown = makeCooldown(times, () => {})
     const ask = (turnId: string, account: string, now: number) =>

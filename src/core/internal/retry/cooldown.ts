@@ -44,20 +44,21 @@ export interface Cooldown {
 export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
-  /** Those who wait for a wall, and whether one has changed since: also between that answer and the wait. */
-  const told = new Map<string, boolean>()
+  const told = new Map<string, Told>()
 
-  const publish = () => {
-    for (const turnId of [...told.keys()]) {
-      told.set(turnId, true)
-      wake(turnId)
-    }
+  const wakeOne = (turnId: string, one: Told) => {
+    told.set(turnId, { ...one, woken: true })
+    wake(turnId)
   }
 
-  const update = (concerns: (wall: Wall) => boolean, change: (wall: Wall) => void) => {
-    const concerned = [...walls.values()].filter(concerns)
-    concerned.forEach(change)
-    if (concerned.length > 0) publish()
+  const wakeAll = () => {
+    for (const [turnId, one] of [...told]) wakeOne(turnId, one)
+  }
+
+  /** Only one can be the next probe: to wake thousands each time would be of no use to the others. */
+  const wakeNext = (key: string) => {
+    const next = [...told].find(([, { place, woken }]) => place !== null && !woken && isAt(place, key))
+    if (next !== undefined) wakeOne(...next)
   }
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
@@ -87,9 +88,10 @@ export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): 
       })
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
-        told.set(turnId, false)
+        told.set(turnId, { place, woken: false })
         return { _tag: "Wait", rule: last.failure === null ? wallRules.first : wallRules.met, ...last }
       }
+      told.delete(turnId)
       for (const wall of met) {
         wall.turns.delete(turnId)
         if (wall.released === undefined) wall.probe = { turnId, since: moment.now }
@@ -101,28 +103,44 @@ export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): 
       if (key === undefined) return
       known.add(keys(place).account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
-      publish()
+      wakeAll()
     },
-    answered: (turnId, now) =>
-      update(
-        // An agent that gets through by its own retries has tried the wall just as a probe does.
-        (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId),
-        (wall) => release(wall, now)
-      ),
-    left: (turnId) => {
-      told.delete(turnId)
-      update(
-        (wall) => wall.probe?.turnId === turnId,
-        (wall) => void (wall.probe = undefined)
+    answered: (turnId, now) => {
+      // An agent that gets through by its own retries has tried the wall just as a probe does.
+      const tried = [...walls.values()].filter(
+        (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId)
       )
+      for (const wall of tried) release(wall, now)
+      if (tried.length > 0) wakeAll()
+    },
+    left: (turnId) => {
+      const own = told.get(turnId)
+      told.delete(turnId)
+      for (const [key, wall] of walls) {
+        const probed = wall.probe?.turnId === turnId
+        if (probed) wall.probe = undefined
+        // One that was woken to be the probe, and leaves instead of asking, passes it on.
+        const passes = own?.woken === true && own.place !== null && isAt(own.place, key) && wall.probe === undefined
+        if (probed || passes) wakeNext(key)
+      }
     },
     changed: (turnId) => {
-      if (told.get(turnId)) return true
-      told.set(turnId, false)
-      return false
+      const one = told.get(turnId) ?? { place: null, woken: false }
+      told.set(turnId, one)
+      return one.woken
     }
   }
 }
+
+/** One who waits for a wall. */
+interface Told {
+  /** Where it asked; `null`: it did so before this process. */
+  readonly place: Place | null
+  /** A wall has changed since, if only between that answer and the wait. */
+  readonly woken: boolean
+}
+
+const isAt = (place: Place, key: string): boolean => Object.values(keys(place)).includes(key)
 
 const keys = ({ account, model }: Place) => ({
   machine: "machine",
