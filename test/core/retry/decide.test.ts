@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Failure, RetryPolicy, RetryRules } from "shiftboss"
+import { Failure, ResetTime, RetryPolicy, RetryRules } from "shiftboss"
 import * as fc from "fast-check"
 import { begun, fold, hour, lines, minute, play, start } from "./play.ts"
 
@@ -250,6 +250,19 @@ describe("limits", () => {
     assert.deepStrictEqual(lines([limited(hour), "ok"], { jitter: 0.5 }), [
       ...["0m first-attempt", "63m limit-reset in s1", "63m succeeded succeeded"]
     ])
+  })
+
+  it("holds over midnight and over a change of the clocks, in the zone that the limit is told in", () => {
+    const told = (text: string, now: string, timeZone: string) => {
+      const at = Date.parse(now)
+      const resetAt = ResetTime.fromText(text, { now: at, timeZone }) ?? 0
+      return lines([limited(resetAt - at), "ok"])[1]
+    }
+    // It is 23:30 in Berlin, and 15:30 in Los Angeles.
+    assert.strictEqual(told("resets 1:15am (Europe/Berlin)", "2026-11-30T22:30:00Z", "UTC"), "107m limit-reset in s1")
+    assert.strictEqual(told("resets 4pm", "2026-11-30T23:30:00Z", "America/Los_Angeles"), "32m limit-reset in s1")
+    // At 2:00 the clocks of New York go to 3:00.
+    assert.strictEqual(told("resets 3:30am (America/New_York)", "2026-03-08T06:30:00Z", "UTC"), "62m limit-reset in s1")
   })
 
   it("goes on for 5, 15, 30 minutes when the limit outlives its reset", () => {
