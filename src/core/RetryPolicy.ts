@@ -136,25 +136,28 @@ const enter = (running: Map<string, Running>, turnId: string): Running => {
   return turn
 }
 
+/** What all turns of a policy are driven with. */
+const makeParts = Effect.fnUntraced(function* (options: Options) {
+  const launcher = yield* AgentLauncher
+  const workspace = yield* Workspace
+  const { log = "turns", keepTurns = 1000, networkProbe: probe, prices = {} } = options
+  if (!Number.isInteger(keepTurns) || keepTurns < 1) {
+    return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
+  }
+  const waits = yield* makeWaits
+  const times = {
+    probeMillis: Duration.toMillis(options.probeSilence ?? "2 minutes"),
+    staggerMillis: Duration.toMillis(options.stagger ?? "5 seconds"),
+    firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
+  }
+  const cooldown = makeCooldown(times, waits.wake)
+  const openJournal = yield* journalOpener(log, keepTurns, (states) => raiseKept(cooldown, states))
+  return { openJournal, ports: { launcher, workspace, cooldown, waits, prices, probe } }
+})
+
 function make(options: Options) {
   return Effect.gen(function* () {
-    const launcher = yield* AgentLauncher
-    const workspace = yield* Workspace
-    const { account = "default", keepTurns = 1000 } = options
-    if (!Number.isInteger(keepTurns) || keepTurns < 1) {
-      return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
-    }
-    const waits = yield* makeWaits
-    const cooldown = makeCooldown(
-      {
-        probeMillis: Duration.toMillis(options.probeSilence ?? "2 minutes"),
-        staggerMillis: Duration.toMillis(options.stagger ?? "5 seconds"),
-        firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
-      },
-      waits.wake
-    )
-    const openJournal = yield* journalOpener(options.log ?? "turns", keepTurns, (states) => raiseKept(cooldown, states))
-    const { networkProbe: probe, prices = {} } = options
+    const { openJournal, ports } = yield* makeParts(options)
     const running = new Map<string, Running>()
     const ruled = (turn: Turn): Turn & { readonly rules: Complete } => ({
       ...turn,
@@ -170,8 +173,9 @@ function make(options: Options) {
         return yield* Effect.die(new Error(`the turn "${turn.id}" has rules that cannot be used: ${wrong.join(" ")}`))
       }
       const journal = yield* openJournal
-      const drive: Drive = { launcher, workspace, cooldown, waits, journal, prices, probe, stop }
-      return [drive, yield* driveTurn(drive, asked, turn.account ?? account)] as const
+      const drive: Drive = { ...ports, journal, stop }
+      const account = turn.account ?? options.account ?? "default"
+      return [drive, yield* driveTurn(drive, asked, account)] as const
     })
 
     const goOn = Effect.fn("RetryPolicy.run")(function* (turn: Turn, drive: Drive, waiting: Waiting, woken: Woken) {
@@ -190,7 +194,7 @@ function make(options: Options) {
 
     const leave = (turnId: string, { over }: Running) => {
       running.delete(turnId)
-      cooldown.left(turnId)
+      ports.cooldown.left(turnId)
       return Deferred.succeed(over, undefined)
     }
 
@@ -208,7 +212,7 @@ function make(options: Options) {
       const turn = running.get(turnId)
       if (turn === undefined) return
       yield* Deferred.succeed(turn.stop, undefined)
-      waits.wake(turnId)
+      ports.waits.wake(turnId)
       yield* Deferred.await(turn.over)
     })
 

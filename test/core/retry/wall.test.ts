@@ -103,8 +103,12 @@ describe("a wall", () => {
     assert.strictEqual(ask("c"), "Go")
     cooldown.left("nobody")
     assert.deepStrictEqual(woken, ["b", "c"])
+    assert.isFalse(cooldown.changed("told before a restart"))
     cooldown.answered("c", start)
-    assert.deepStrictEqual(woken, ["b", "c", "d"])
+    assert.deepStrictEqual(woken, ["b", "c", "d", "told before a restart"])
+    cooldown.left("d")
+    cooldown.raise("c", place, capacity, start, start + minute)
+    assert.deepStrictEqual(woken.slice(4), ["told before a restart"])
   })
 
   it("lets a first launch on each account go alone, once", () => {

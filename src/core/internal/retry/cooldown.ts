@@ -16,6 +16,7 @@ import {
   wallRules,
   type WallTimes
 } from "./wall.ts"
+import { makeWaiters } from "./waiters.ts"
 
 /** Where an attempt is launched. */
 export interface Place {
@@ -36,7 +37,7 @@ export interface Cooldown {
   readonly answered: (turnId: string, now: number) => void
   /** The turn is not under way any more. */
   readonly left: (turnId: string) => void
-  /** Has a wall changed since the turn was told to wait? If not, it is woken when one does. */
+  /** Has a wall changed since the turn was told to wait? */
   readonly changed: (turnId: string) => boolean
 }
 
@@ -44,22 +45,7 @@ export interface Cooldown {
 export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
-  const told = new Map<string, Told>()
-
-  const wakeOne = (turnId: string, one: Told) => {
-    told.set(turnId, { ...one, woken: true })
-    wake(turnId)
-  }
-
-  const wakeAll = () => {
-    for (const [turnId, one] of [...told]) wakeOne(turnId, one)
-  }
-
-  /** Only one can be the next probe: to wake thousands each time would be of no use to the others. */
-  const wakeNext = (key: string) => {
-    const next = [...told].find(([, { place, woken }]) => place !== null && !woken && isAt(place, key))
-    if (next !== undefined) wakeOne(...next)
-  }
+  const waiters = makeWaiters(wake)
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
     const key = keys(place).account
@@ -88,10 +74,10 @@ export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): 
       })
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
-        told.set(turnId, { place, woken: false })
+        waiters.add(turnId, Object.values(keys(place)))
         return { _tag: "Wait", rule: last.failure === null ? wallRules.first : wallRules.met, ...last }
       }
-      told.delete(turnId)
+      waiters.remove(turnId)
       for (const wall of met) {
         wall.turns.delete(turnId)
         if (wall.released === undefined) wall.probe = { turnId, since: moment.now }
@@ -103,7 +89,7 @@ export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): 
       if (key === undefined) return
       known.add(keys(place).account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
-      wakeAll()
+      waiters.wakeAll()
     },
     answered: (turnId, now) => {
       // An agent that gets through by its own retries has tried the wall just as a probe does.
@@ -111,36 +97,20 @@ export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): 
         (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId)
       )
       for (const wall of tried) release(wall, now)
-      if (tried.length > 0) wakeAll()
+      if (tried.length > 0) waiters.wakeAll()
     },
     left: (turnId) => {
-      const own = told.get(turnId)
-      told.delete(turnId)
+      // One that was woken to be the probe, and leaves instead of asking, passes it on.
+      const passed = waiters.remove(turnId)
       for (const [key, wall] of walls) {
         const probed = wall.probe?.turnId === turnId
         if (probed) wall.probe = undefined
-        // One that was woken to be the probe, and leaves instead of asking, passes it on.
-        const passes = own?.woken === true && own.place !== null && isAt(own.place, key) && wall.probe === undefined
-        if (probed || passes) wakeNext(key)
+        if (probed || (wall.probe === undefined && passed.includes(key))) waiters.wakeNext(key)
       }
     },
-    changed: (turnId) => {
-      const one = told.get(turnId) ?? { place: null, woken: false }
-      told.set(turnId, one)
-      return one.woken
-    }
+    changed: waiters.isWoken
   }
 }
-
-/** One who waits for a wall. */
-interface Told {
-  /** Where it asked; `null`: it did so before this process. */
-  readonly place: Place | null
-  /** A wall has changed since, if only between that answer and the wait. */
-  readonly woken: boolean
-}
-
-const isAt = (place: Place, key: string): boolean => Object.values(keys(place)).includes(key)
 
 const keys = ({ account, model }: Place) => ({
   machine: "machine",

@@ -125,7 +125,7 @@ export const priced = (
   const unpriced = { ...ending, estimatedCostUsd: null }
   const last = state?.attempts.at(-1)
   if (state === undefined || last === undefined) return unpriced
-  const own = summaries(state.attempts.with(-1, { ...last, ending: unpriced })).at(-1)
+  const own = summaries([...state.attempts.slice(0, -1), { ...last, ending: unpriced }]).at(-1)
   const price = prices[own?.model ?? ""]
   if (own === undefined || own.costUsd !== null || price === undefined) return unpriced
   const { usage, usageSoFar } = own
