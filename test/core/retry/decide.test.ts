@@ -205,6 +205,13 @@ describe("the death of the host", () => {
     ])
   })
 
+  it("does not begin the resumes again", () => {
+    assert.deepStrictEqual(lines(["Interrupted", died, "Interrupted"]).slice(1), [
+      ...["0m interrupted-resume-1 in s1", "0m host-died-resume-1 in s1", "1m interrupted-resume-2 in s1"],
+      ...["4m interrupted-resume-3 in s1", "4m failed interrupted-resume-used"]
+    ])
+  })
+
   it("uses up no launch", () => {
     const rules = { maxLaunches: 2 }
     assert.strictEqual(

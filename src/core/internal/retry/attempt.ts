@@ -46,9 +46,9 @@ export const runAttempt = Effect.fnUntraced(function* (
     launch.resume === null ? { _tag: "New", id: yield* launcher.newSessionId } : { _tag: "Resume", id: launch.resume }
   const place: Place = { account: state.account ?? "", model: launch.model }
 
-  const settle = Effect.fnUntraced(function* (come: Launcher.Ending, ran: boolean) {
+  const settle = Effect.fnUntraced(function* (reported: Launcher.Ending, ran: boolean) {
     const at = yield* Clock.currentTimeMillis
-    const redacted = redactEnding(come, redact)
+    const redacted = redactEnding(reported, redact)
     const failure = redacted._tag === "Failed" ? redacted.failure : null
     if (failure === null) watch.cooldown.answered(turnId, at)
     const ending = priced(

@@ -115,7 +115,7 @@ const afterHostDeath = (situation: Situation, last: Attempt, failure: Failure): 
   if (deaths > situation.rules.maxHostDeaths) {
     const fix =
       "Find out why the host dies while this attempt runs, then run the turn again; it goes on in its session."
-    return finish("failed", "host-deaths-used", `${failure.detail} That was the ${deaths}. time.`, fix)
+    return finish("failed", "host-deaths-used", `${failure.detail} So did ${deaths} attempts of this round.`, fix)
   }
   if (last.ending?.ran === false) return goOn(situation, last, "again", "never-ran")
   const how = sessionOf(last) === null ? "fresh" : "resume"
@@ -246,7 +246,7 @@ const charged: ReadonlyArray<Purpose> = ["first", "round", "retry", "fresh", "fa
 
 const counted = (state: State) => inRound(state).filter((attempt) => charged.includes(attempt.purpose)).length
 
-/** Launches that nobody outside of the turn is to blame for. */
+/** A limit, a stop and the death of the host are not the fault of what was launched. */
 const launches = (rules: Complete, state: State) =>
   inRound(state).filter(
     (attempt) =>
