@@ -294,14 +294,21 @@ describe("a repeat", () => {
 
   it.effect("after a cut tells what was done and which tool calls are open, without the task in its session", () => {
     const tool = { _tag: "ToolStarted", id: "1", tool: "git push" } as const
-    const agent = scripted(fails("StreamCut", { after: second, activity: [seen("session-1"), tool] }), {})
+    const done = { id: "2", tool: "git fetch" }
+    const activity: Act["activity"] = [
+      seen("session-1"),
+      tool,
+      { _tag: "ToolStarted", ...done },
+      { _tag: "ToolEnded", ...done }
+    ]
+    const agent = scripted(fails("StreamCut", { after: second, activity }), {})
     return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
       yield* advance(second)
       assert.strictEqual((yield* Fiber.join(fiber)).head, "c0")
       const prompt = agent.launches[1]?.attempt.prompt ?? ""
       for (const part of ["it was StreamCut", "c1 half of it", "a.ts", "git push"]) assert.include(prompt, part)
-      assert.notInclude(prompt, "do the task")
+      for (const part of ["do the task", "git fetch"]) assert.notInclude(prompt, part)
     }).pipe(Effect.provide(within(agent)))
   })
 
@@ -330,6 +337,49 @@ describe("a repeat", () => {
       assert.include(JSON.stringify(yield* journaled()), "/r/.git/index.lock")
     }).pipe(Effect.provide(within(agent, { locked })))
   })
+
+  it.effect("of a busy session is launched when every earlier process of the turn is proven gone, and not before", () =>
+    Effect.gen(function* () {
+      for (const reaps of ["gone", "stopped", "unknown"] as const) {
+        const agent = scripted(fails("StreamCut"), fails("SessionBusy"), {})
+        agent.reaps = reaps
+        const outcome = yield* Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
+          yield* advance(minute)
+          return yield* Fiber.join(fiber)
+        }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+        const known = reaps !== "unknown"
+        assert.strictEqual(outcome.rule, known ? "succeeded" : "old-agent-not-proven-gone", reaps)
+        assert.strictEqual(agent.launches.length, known ? 3 : 2, reaps)
+        assert.deepStrictEqual(
+          agent.reaped.map((identity) => identity._tag === "Process" && identity.pid),
+          known ? [100, 101] : [100],
+          reaps
+        )
+      }
+    })
+  )
+
+  for (const [when, launches] of [
+    ["first", 0],
+    ["second", 1]
+  ] as const) {
+    it.effect(`is not launched after a stop that came while the workspace was asked before the ${when} launch`, () => {
+      const agent = scripted(fails("StreamCut"))
+      const slow = Effect.sleep(minute)
+      const over: Partial<Workspace.WorkspaceShape> =
+        when === "first" ? { head: () => Effect.as(slow, "c0") } : { locked: () => Effect.as(slow, undefined) }
+      return Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        yield* advance(30 * second)
+        const stopping = yield* Effect.forkChild(RetryPolicy.stop("t"))
+        yield* advance(30 * second)
+        yield* Fiber.join(stopping)
+        assert.strictEqual((yield* Fiber.join(fiber)).status, "stopped")
+        assert.strictEqual(agent.launches.length, launches)
+      }).pipe(Effect.provide(within(agent, over)))
+    })
+  }
 
   const error = new Workspace.WorkspaceError({ directory: "/r", reason: "git is not there" })
 

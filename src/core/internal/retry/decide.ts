@@ -115,7 +115,7 @@ const afterHostDeath = (situation: Situation, last: Attempt, failure: Failure): 
   if (deaths > situation.rules.maxHostDeaths) {
     const fix =
       "Find out why the host dies while this attempt runs, then run the turn again; it goes on in its session."
-    return finish("failed", "host-deaths-used", `${failure.detail} So did ${deaths} attempts of this round.`, fix)
+    return finish("failed", "host-deaths-used", `${failure.detail} It came to that ${deaths} times in this round.`, fix)
   }
   if (last.ending?.ran === false) return goOn(situation, last, "again", "never-ran")
   const how = sessionOf(last) === null ? "fresh" : "resume"
