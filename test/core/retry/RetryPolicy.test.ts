@@ -508,19 +508,21 @@ describe("the log", () => {
     }).pipe(Effect.provide(Layer.fresh(Storage.layerMemory)))
   })
 
-  it.effect("forgets the oldest ended turns beyond those to keep", () => {
+  it.effect("forgets the oldest ended turns once there are twice as many as are to be kept", () => {
     const agent = scripted()
+    const kept = Effect.map(journaled(), (entries) => [...new Set(entries.map((entry) => eventOf(entry).turnId))])
+    const run = (...numbers: ReadonlyArray<number>) =>
+      Effect.forEach(numbers, (number) => Effect.andThen(RetryPolicy.run(turn({ id: `t${number}` })), advance(1)))
     return Effect.gen(function* () {
-      for (let number = 0; number < 20; number++) {
-        yield* RetryPolicy.run(turn({ id: `t${number}` }))
-        yield* advance(1)
-      }
-      const ids = new Set((yield* journaled()).map((entry) => eventOf(entry).turnId))
-      assert.isTrue(ids.has("t19"))
-      assert.isFalse(ids.has("t0"))
-      assert.isBelow(ids.size, 7)
-      yield* RetryPolicy.run(turn({ id: "t19" }))
-      assert.strictEqual(agent.launches.length, 20)
+      yield* run(1, 2, 3, 4, 5)
+      assert.deepStrictEqual(yield* kept, ["t1", "t2", "t3", "t4", "t5"])
+      yield* run(6)
+      assert.deepStrictEqual(yield* kept, ["t4", "t5", "t6"])
+      yield* run(7, 8)
+      assert.deepStrictEqual(yield* kept, ["t4", "t5", "t6", "t7", "t8"])
+      assert.strictEqual(agent.launches.length, 8)
+      yield* run(5, 8)
+      assert.strictEqual(agent.launches.length, 8)
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory, { keepTurns: 3 })))
   })
 })
