@@ -194,6 +194,36 @@ describe("a host that dies", () => {
   )
 })
 
+describe("a storage that takes its time", () => {
+  it.effect("keeps what was being written when its turn is interrupted, and fails nobody for it", () =>
+    Effect.gen(function* () {
+      const entries: Array<Storage.Json> = []
+      const storage = yield* Storage.Storage.pipe(Effect.provide(crashing(entries, undefined).layer))
+      const open = (log: string) =>
+        Effect.map(storage.open(log), (inner) => ({
+          ...inner,
+          append: (added: ReadonlyArray<Storage.Json>) => Effect.andThen(Effect.sleep(second), inner.append(added))
+        }))
+      const agent = makeAgent(() => ({ after: second }))
+      yield* Effect.gen(function* () {
+        const cut = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        const other = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "other" })))
+        yield* settle
+        yield* Fiber.interrupt(cut)
+        const again = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        yield* advance(minute)
+        const outcomes = [yield* Fiber.join(other), yield* Fiber.join(again)]
+        assert.deepStrictEqual(
+          outcomes.map(({ status }) => status),
+          ["succeeded", "succeeded"]
+        )
+        const begun = entries.map(eventOf).filter((event) => event._tag === "TurnStarted")
+        assert.strictEqual(begun.length, 2)
+      }).pipe(Effect.provide(policy(agent, Layer.succeed(Storage.Storage, Storage.Storage.of({ ...storage, open })))))
+    })
+  )
+})
+
 describe("a storage that fails", () => {
   it.effect("before the agent's identity is kept: the agent does nothing, and the next call begins", () =>
     Effect.gen(function* () {

@@ -2,7 +2,7 @@
  * Waits under a clock whose wall time and running time move separately.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { RetryPolicy, RetryRules, Storage } from "shiftboss"
 import { WallClock } from "shiftboss/testing"
 import { eventOf, journaled, makeAgent, policy, turn } from "./agent.ts"
@@ -32,8 +32,9 @@ const waiting = Effect.fnUntraced(function* (
   const fiber = yield* Effect.forkChild(
     Effect.all(ids.map(run), { concurrency: "unbounded" }).pipe(
       Effect.andThen(rules),
-      Effect.provide(policy(agent, Storage.layerMemory, { firstLaunchAlone: 0, ...options })),
-      Effect.provide(clock.layer)
+      Effect.provide(
+        Layer.provideMerge(policy(agent, Storage.layerMemory, { firstLaunchAlone: 0, ...options }), clock.layer)
+      )
     )
   )
   yield* clock.pass(0)

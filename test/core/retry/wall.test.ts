@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Failure } from "shiftboss"
+import { Failure, RetryPolicy, RetryRules } from "shiftboss"
 import { makeCooldown } from "../../../src/core/internal/retry/cooldown.ts"
-import { hour, minute, second, start } from "./play.ts"
+import { wallUntil } from "../../../src/core/internal/retry/hold.ts"
+import { hour, minute, play, type Script, second, start } from "./play.ts"
 
 const times = { probeMillis: 2 * minute, staggerMillis: 5 * second, firstMillis: 10 * second }
 const place = { account: "a", model: null }
@@ -20,6 +21,23 @@ const met = () => {
 }
 
 describe("a wall", () => {
+  it("is as long as the wait of the turn that met it, whatever was resumed, held or lost with a host before", () => {
+    const died = { kind: "Interrupted", hostDied: true } as const
+    const limited = { kind: "RateLimited", resetIn: hour } as const
+    const scripts = [
+      ...[["Capacity"], ["Capacity", "Network"], ["StreamCut", "Capacity"], [died, "Capacity"], [limited, "Capacity"]],
+      ...[[limited], ["StreamCut", limited], [{ kind: "Throttled", resetIn: hour }]]
+    ] as ReadonlyArray<Script>
+    for (const script of scripts) {
+      const whole = play(script).state
+      const state = { ...whole, attempts: whole.attempts.slice(0, script.length), end: null, wait: null }
+      const now = state.attempts.at(-1)?.ending?.at ?? 0
+      const decision = RetryPolicy.decide({ id: "t", prompt: "" }, state, { now, jitter: 0 })
+      assert(decision._tag === "Wait")
+      assert.strictEqual(wallUntil(RetryRules.defaults, state), decision.wait.due, JSON.stringify(script))
+    }
+  })
+
   it("is passed by one at its end, and by the others when that one was answered, one after the other", () => {
     const { cooldown, until } = met()
     assert.strictEqual(until("b", start + 1), minute - 1)
@@ -34,6 +52,14 @@ describe("a wall", () => {
     assert.strictEqual(until("d", start + 75 * second), "go")
     // Nobody came for longer than two may follow one another: it is gone.
     assert.strictEqual(until("e", start + 86 * second), "go")
+  })
+
+  it("lets those that follow the probe wait up to twice as long, at random", () => {
+    const { cooldown, until } = met()
+    assert.strictEqual(until("b", start + minute), "go")
+    cooldown.answered("b", start + minute)
+    const answer = cooldown.ask("c", place, { now: start + minute, jitter: 0.5, waited: false })
+    assert.isTrue(answer._tag === "Wait" && answer.until === start + minute + 7.5 * second)
   })
 
   it("is not over for the turn that met it because somebody else's hold was", () => {

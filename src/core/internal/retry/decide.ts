@@ -6,6 +6,7 @@ import type { Failure, FailureKind } from "../../Failure.ts"
 import { complete, type Complete, type Remedy } from "../../RetryRules.ts"
 import type { Attempt, End, Purpose, State, Turn, Wait } from "../../Turn.ts"
 import { holdUntil, isLimited, limitedSince } from "./hold.ts"
+import { counted, inRound } from "./round.ts"
 import { sessionOf, spent } from "./totals.ts"
 import { wallRules } from "./wall.ts"
 
@@ -239,12 +240,6 @@ const advice = (remedy: Remedy): string | null => (remedy._tag === "Stop" ? reme
 // -----------------------------------------------------------------------------
 // counting
 // -----------------------------------------------------------------------------
-
-const inRound = (state: State) => state.attempts.filter((attempt) => attempt.round === state.round)
-
-const charged: ReadonlyArray<Purpose> = ["first", "round", "retry", "fresh", "fallback"]
-
-const counted = (state: State) => inRound(state).filter((attempt) => charged.includes(attempt.purpose)).length
 
 /** A limit, a stop and the death of the host are not the fault of what was launched. */
 const launches = (rules: Complete, state: State) =>
