@@ -84,8 +84,10 @@ describe("a host that dies", () => {
 
   it.effect("before the launch: nothing ran, and the attempt is made again without being counted", () =>
     Effect.gen(function* () {
-      const { agent } = byNumber(busy)
+      const { agent } = byNumber(busy, { ...busy, result: { costUsd: 1, turns: 2 } })
       const { outcome } = yield* overCrash(agent, { at: 3, written: false })
+      const { costUsd, turns } = outcome.totals
+      assert.deepStrictEqual([costUsd.total, turns.total], [1, 2])
       assert.deepStrictEqual(
         outcome.attempts.map((attempt) => attempt.rule),
         ["first-attempt", "never-ran"]
