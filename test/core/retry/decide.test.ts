@@ -172,6 +172,21 @@ describe("sessions", () => {
     ])
   })
 
+  it("is stopped again by the next stop", () => {
+    const from = fold([{ _tag: "TurnResumed", turnId: "t", at: start }], play(["Stopped"]).state)
+    const begun = {
+      _tag: "AttemptStarted",
+      turnId: "t",
+      at: start,
+      number: 2,
+      purpose: "after-stop",
+      rule: "r"
+    } as const
+    const session = { _tag: "Resume", id: "s1" } as const
+    assert.isFalse(fold([{ ...begun, session, model: null }], from).resumed)
+    assert.deepStrictEqual(lines(["Stopped"], { from }), ["0m resumed-after-stop in s1", "0m stopped stopped"])
+  })
+
   it("proves the old process gone before it resumes a busy session", () => {
     const { state } = play(["SessionBusy"], { turn: { rules: { remedies: { SessionBusy: RetryRules.resume(0) } } } })
     const first = { ...state, attempts: state.attempts.slice(0, 1), end: null }
