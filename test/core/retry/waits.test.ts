@@ -64,11 +64,13 @@ describe("a wait", () => {
 
   it.effect("that was suspended with the machine ends within 30 seconds of its resuming", () =>
     Effect.gen(function* () {
-      const { clock, times } = yield* waiting([`wait-${hour}`])
-      yield* clock.pass(10 * second)
-      yield* clock.suspend(2 * hour)
-      yield* clock.pass(30 * second)
-      assert.strictEqual(times().length, 1)
+      for (const passed of [10 * second, 45 * second]) {
+        const { clock, times } = yield* waiting([`wait-${hour}`])
+        yield* clock.pass(passed)
+        yield* clock.suspend(2 * hour)
+        yield* clock.pass(30 * second)
+        assert.strictEqual(times().length, 1)
+      }
     })
   )
 
