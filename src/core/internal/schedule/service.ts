@@ -1,12 +1,13 @@
 /**
  * The running journal: who is looked at when, and what people ask of it.
  */
-import { Clock, type Duration, Effect, FiberSet, Latch, Semaphore } from "effect"
+import { Clock, Effect, FiberSet, Latch } from "effect"
 import type { Storage } from "../../Storage.ts"
 import { Agenda } from "./agenda.ts"
 import { makeControl } from "./control.ts"
 import * as Decide from "./decide.ts"
 import { SchedulesUnavailable } from "./errors.ts"
+import * as Host from "./host.ts"
 import * as Journal from "./journal.ts"
 import * as KeyedLock from "./keyedLock.ts"
 import { look, type Parts } from "./look.ts"
@@ -22,10 +23,8 @@ const stepMillis = 1000
 /** How soon a schedule that could not be brought forward is looked at again. */
 const retryMillis = 5000
 
-export interface Settings {
+export interface Settings extends Host.Settings {
   readonly log: string
-  readonly hostTimeout: Duration.Duration
-  readonly concurrency: number
 }
 
 /** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s; so, too, when the clock was set back. */
@@ -198,10 +197,10 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
-  const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
+  const host = yield* Host.make(workflows, notices, { hostTimeout, concurrency })
+  const parts: Parts = { journal, host, declared, notices }
   const { operation, whileOpen, end, idle } = makeOperations()
   const { agenda, changed, schedule, watchClock, makeDue, change } = yield* makeLooks(parts, operation)
-  const permits = yield* Semaphore.make(concurrency)
   yield* declareAll(parts, schedule)
   const drain = Effect.all([end, changed.open, idle], { discard: true })
   // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
@@ -210,7 +209,7 @@ export const make = Effect.fnUntraced(function* (
   const tick = Effect.gen(function* () {
     yield* journal.refresh
     const due = yield* makeDue
-    const failures = yield* Effect.all(due(yield* watchClock), { concurrency })
+    const failures = yield* Effect.all(due(yield* watchClock), { concurrency: "unbounded" })
     const failure = failures.find((error) => error !== undefined)
     if (failure !== undefined) return yield* failure
   }).pipe(Effect.scoped, operation)
@@ -230,7 +229,7 @@ export const make = Effect.fnUntraced(function* (
       changed.closeUnsafe()
       yield* unlessLost
       const now = yield* whileOpen(watchClock)
-      for (const look of due(now)) yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(look))
+      for (const look of due(now)) yield* FiberSet.run(looks, look)
       const wait = Math.min(Math.max(agenda.earliest - now, 0), longestSleepMillis)
       yield* Effect.raceFirst(Effect.sleep(wait), changed.await)
     }
