@@ -51,6 +51,11 @@ export const makeDisk = Effect.gen(function* () {
     fault: undefined as Fault | undefined,
     crashed: yield* Deferred.make<void>(),
     appends: 0,
+    /** What every rewriting of a log comes to. */
+    rewriting: "done" as "done" | "fail" | "fence",
+    rewrites: 0,
+    /** How often a log was opened. */
+    opens: 0,
     /** What another version or a person left in the log; the holder knows nothing of it. */
     write: (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>, version = 1) =>
       Effect.suspend(() => {
@@ -70,9 +75,16 @@ export const makeDisk = Effect.gen(function* () {
   }
   function withFaults(log: Storage.Log<Storage.Json>): Storage.Log<Storage.Json> {
     disk.opened.set(log.name, log)
+    disk.opens++
     const failure = new Storage.StorageError({ operation: "append", log: log.name, remedy: "Wait.", cause: "scripted" })
     return {
       ...log,
+      replace: (entries) =>
+        Effect.suspend(() => {
+          disk.rewrites++
+          if (disk.rewriting === "done") return log.replace(entries)
+          return Effect.fail(disk.rewriting === "fail" ? failure : new Storage.LogFenced({ log: log.name }))
+        }),
       append: (entries) =>
         Effect.suspend(() => {
           disk.appends++

@@ -202,4 +202,36 @@ describe("the journal", () => {
       assert.deepInclude(yield* world.journal.explain("a", 1190), { _tag: "Ran" })
     })
   )
+
+  it.effect("that cannot be rewritten is tried again when it has doubled, and loses nothing", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      const { disk, host } = world
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fail"
+      // three entries a slot
+      for (let i = 0; i < 1400; i++) yield* world.after(minute)
+      assert.deepStrictEqual([disk.rewrites, disk.opens], [3, 4])
+      assert.strictEqual((yield* disk.entries()).length, 1400 * 3)
+      disk.rewriting = "done"
+      for (let i = 0; i < 1400; i++) yield* world.after(minute)
+      assert.strictEqual(disk.rewrites, 4)
+      assert.isBelow((yield* disk.entries()).length, 1000)
+      const { ran, lastSlot } = yield* world.summary("a")
+      assert.deepStrictEqual([ran, lastSlot], [2800, 2800])
+    })
+  )
+
+  it.effect("that was taken over when it was to be rewritten ends the loop as well", () =>
+    Effect.gen(function* () {
+      const { disk, host, journal } = yield* makeWorld([everyMinute])
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fence"
+      const loop = yield* Effect.forkChild(Effect.flip(journal.run))
+      yield* Advance.advance("6 hours", "1 minute")
+      assert.strictEqual((yield* Fiber.join(loop)).reason, "JournalLost")
+      assert.strictEqual((yield* Effect.flip(journal.tick)).reason, "JournalLost")
+      assert.strictEqual(disk.rewrites, 1)
+    })
+  )
 })

@@ -43,6 +43,8 @@ interface Held<State, Entry> {
   opened: { readonly log: Log<Entry>; readonly scope: Scope.Closeable } | undefined
   state: State
   entries: number
+  /** A log that could not be rewritten grows to this many entries before the next try. */
+  compactAt: number
   isStale: boolean
   /** Another holder has taken the log over: it is not ours to open again. */
   isLost: boolean
@@ -107,13 +109,19 @@ const reopen = <State, Entry>(held: Held<State, Entry>) =>
     return held.isStale ? Effect.mapError(open(held), unavailable(held)) : Effect.void
   })
 
-const isLong = <State, Entry>({ fold, state, entries }: Held<State, Entry>) =>
-  entries >= Math.max(shortestCompaction, entriesPerKept * fold.size(state))
+const isLong = <State, Entry>({ fold, state, entries, compactAt }: Held<State, Entry>) =>
+  entries >= Math.max(compactAt, entriesPerKept * fold.size(state))
 
 const compact = Effect.fnUntraced(function* <State, Entry>(held: Held<State, Entry>) {
   if (held.opened === undefined || held.isStale || !isLong(held)) return
   const snapshot = held.fold.snapshot(held.state, yield* Clock.currentTimeMillis)
-  yield* held.opened.log.replace(snapshot).pipe(Effect.onError(() => markStale(held)))
+  // Each try that fails has the log read again, which is not to happen at every append.
+  held.compactAt = 2 * held.entries
+  yield* held.opened.log.replace(snapshot).pipe(
+    Effect.mapError(unavailable(held)),
+    Effect.onError(() => markStale(held))
+  )
+  held.compactAt = shortestCompaction
   held.entries = snapshot.length
 })
 
@@ -141,6 +149,7 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     opened: undefined,
     state: fold.empty(),
     entries: 0,
+    compactAt: shortestCompaction,
     isStale: true,
     isLost: false,
     isClosed: false
