@@ -169,6 +169,10 @@ describe("declarations", () => {
         assert.strictEqual(error._tag, "InvalidRequest")
         assert.include(error.message, "everySeconds is")
       }
+      const cyclic: Array<unknown> = []
+      cyclic.push(cyclic)
+      const hostile = [Object.create(null), Symbol("no"), () => 60, {}, [], 1n, "x".repeat(100_000), -1, Infinity, null]
+      const having = (field: string, value: unknown) => [{ ...everyMinute, [field]: value } as ScheduleJournal.Schedule]
       const wrong: ReadonlyArray<ReadonlyArray<ScheduleJournal.Schedule>> = [
         [everyMinute, everyMinute],
         [{ workflowId: "", everySeconds: 60 }],
@@ -176,15 +180,57 @@ describe("declarations", () => {
         [{ workflowId: "a", cron: "61 * * * *" }],
         [{ workflowId: "a", cron: "0 0 30 2 *" }],
         [{ workflowId: "a", cron: "0 0 * * *", zone: "Mars/Olympus" }],
-        [{ ...everyMinute, failuresInARow: 0 }],
-        [{ ...everyMinute, input: Number.NaN }],
-        [{ ...everyMinute, workflowId: 1n as never }],
+        having("failuresInARow", 0),
+        having("failuresInARow", 101),
+        having("input", Number.NaN),
+        having("input", cyclic),
+        having("input", "x".repeat(65_536)),
+        having("lateWithin", "soon"),
+        ...hostile.flatMap((value) => [having("workflowId", value), having("failuresInARow", value)]),
+        ...hostile.map((everySeconds) => [{ workflowId: "a", everySeconds } as ScheduleJournal.Schedule]),
+        ...hostile.map((cron) => [{ workflowId: "a", cron } as ScheduleJournal.Schedule]),
         [null as never],
+        [(() => 60) as never],
+        [
+          {
+            workflowId: "a",
+            get everySeconds(): number {
+              throw new Error("no")
+            }
+          }
+        ],
+        { length: 1, 0: everyMinute } as never,
         null as never
       ]
       for (const schedules of wrong) {
         assert.strictEqual((yield* Effect.flip(start(disk, host, schedules)))._tag, "InvalidRequest")
       }
+    })
+  )
+
+  it.effect("with options that make no sense are refused", () =>
+    Effect.gen(function* () {
+      const { disk, host } = yield* makeWorld([])
+      const hostile = [null, {}, [], Symbol("no"), () => "x", Object.create(null), Number.NaN, Infinity, -1, 0]
+      const wrong: ReadonlyArray<unknown> = [
+        null,
+        "schedules",
+        ...hostile.flatMap((value) => [{ log: value }, { concurrency: value }, { hostTimeout: value }])
+      ]
+      for (const options of wrong) {
+        const error = yield* Effect.flip(start(disk, host, [], options as ScheduleJournal.Options))
+        assert.strictEqual(error._tag, "InvalidRequest")
+      }
+    })
+  )
+
+  it.effect("keep the input as it was when they were made", () =>
+    Effect.gen(function* () {
+      const input: { topics: Array<unknown> } = { topics: ["sales"] }
+      const { host, after } = yield* makeWorld([{ ...everyMinute, input: input as never }])
+      input.topics.push(() => 1)
+      yield* after(minute)
+      assert.deepStrictEqual(host.submitted[0]?.input, { topics: ["sales"] })
     })
   )
 })

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { ScheduleJournal, Storage } from "shiftboss"
+import { ScheduleJournal } from "shiftboss"
 import { Advance } from "shiftboss/testing"
-import { beginning, day, hour, makeDisk, makeWallClock, makeWorld, minute, revive, start } from "./kit.ts"
+import { beginning, day, hour, makeDisk, makeWallClock, makeWorld, minute, start } from "./kit.ts"
 
 const everyMinute: ScheduleJournal.Schedule = { workflowId: "a", everySeconds: 60 }
 const slotsOf = (firings: ReadonlyArray<ScheduleJournal.Firing>) => firings.map(({ slot }) => slot)
@@ -195,6 +195,24 @@ describe("a host that answers something else", () => {
     })
   )
 
+  it.effect("and is no effect at all is none", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      const { submit } = host.workflows
+      const throwing = () => {
+        throw new Error("no")
+      }
+      for (const odd of [() => undefined, () => Promise.resolve({ _tag: "Accepted" }), throwing, 5]) {
+        Object.assign(host.workflows, { submit: odd })
+        yield* after(minute)
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Pending" })
+      }
+      Object.assign(host.workflows, { submit })
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "running" })
+    })
+  )
+
   it.effect("at great length is kept in part", () =>
     Effect.gen(function* () {
       const { host, journal, after } = yield* makeWorld([everyMinute])
@@ -202,124 +220,6 @@ describe("a host that answers something else", () => {
       Object.assign(host.workflows, { submit: () => Effect.succeed({ _tag: "Refused", reason }) })
       yield* after(minute)
       assert.deepInclude(yield* journal.explain("a", 1), { reason: "refused", detail: reason.slice(0, 1000) })
-    })
-  )
-})
-
-describe("effects of this process", () => {
-  const build = Effect.fnUntraced(function* (
-    storage: Storage.Storage["Service"],
-    run: () => Effect.Effect<unknown, unknown>
-  ) {
-    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run } })
-    const context = yield* Layer.build(Layer.fresh(layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))
-    return yield* ScheduleJournal.ScheduleJournal.pipe(Effect.provideContext(context))
-  })
-
-  it.effect("run on their slots and their failures stop the schedule", () =>
-    Effect.gen(function* () {
-      const disk = yield* makeDisk
-      const journal = yield* build(disk.storage, () => Effect.fail("no"))
-      yield* Effect.forkChild(journal.run)
-      yield* Advance.advance("4 minutes", "1 second")
-      assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
-    })
-  )
-
-  it.effect("that throw, or are no effects, fail", () =>
-    Effect.gen(function* () {
-      const runs: ReadonlyArray<() => unknown> = [
-        () => {
-          throw new Error("no")
-        },
-        () => undefined,
-        () => Promise.resolve()
-      ]
-      for (const run of runs) {
-        const { storage } = yield* makeDisk
-        const journal = yield* build(storage, run as () => Effect.Effect<unknown>)
-        yield* TestClock.adjust(minute)
-        yield* journal.tick
-        yield* Advance.settle
-        yield* TestClock.adjust(2000)
-        yield* journal.tick
-        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "failed" })
-      }
-    })
-  )
-
-  it.effect("need what each of them needs", () =>
-    Effect.gen(function* () {
-      class Mail extends Context.Service<Mail, { readonly sent: Array<string> }>()("test/Mail") {}
-      class Desk extends Context.Service<Desk, { readonly name: string }>()("test/Desk") {}
-      const schedules = ScheduleJournal.layerEffects({
-        report: {
-          everySeconds: 60,
-          input: { to: "all" },
-          run: ({ runId, input }) => Effect.map(Mail, ({ sent }) => void sent.push(`${runId} ${JSON.stringify(input)}`))
-        },
-        sweep: {
-          cron: "* * * * *",
-          run: Effect.fnUntraced(function* ({ runId }) {
-            const { name } = yield* Desk
-            ;(yield* Mail).sent.push(`${runId} ${name}`)
-          })
-        },
-        idle: { everySeconds: 3600, run: () => Effect.void }
-      })
-      // Fails to compile when a need is lost or one too many is there.
-      type Needs = Layer.Services<typeof schedules>
-      const exactly: [Needs, Storage.Storage | Mail | Desk] extends [Storage.Storage | Mail | Desk, Needs]
-        ? true
-        : false = true
-      assert.isTrue(exactly)
-      yield* TestClock.setTime(beginning)
-      const disk = yield* makeDisk
-      const sent: Array<string> = []
-      const context = yield* Layer.build(
-        schedules.pipe(
-          Layer.provide([
-            Layer.succeed(Storage.Storage, disk.storage),
-            Layer.succeed(Mail, { sent }),
-            Layer.succeed(Desk, { name: "front" })
-          ])
-        )
-      )
-      yield* TestClock.adjust(minute)
-      yield* Context.get(context, ScheduleJournal.ScheduleJournal).tick
-      yield* Advance.settle
-      assert.sameMembers(sent, ['report@1.1 {"to":"all"}', "sweep@1.1 front"])
-    })
-  )
-
-  it.effect("that a crash cuts off are lost, and never run twice", () =>
-    Effect.gen(function* () {
-      const disk = yield* makeDisk
-      const begun = yield* Deferred.make<void>()
-      const scope = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const journal = yield* build(disk.storage, () =>
-            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
-          )
-          yield* TestClock.adjust(minute)
-          yield* journal.tick
-          yield* Deferred.await(begun)
-          // The process dies: nothing of it is written any more.
-          disk.fault = { kind: "fail", written: false, after: 0 }
-          return Exit.void
-        })
-      )
-      assert.isTrue(Exit.isSuccess(scope))
-      yield* revive(disk)
-      let runs = 0
-      const journal = yield* build(disk.storage, () => Effect.sync(() => void runs++))
-      yield* journal.tick
-      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
-      assert.strictEqual(runs, 0)
-      yield* TestClock.adjust(minute)
-      yield* journal.tick
-      yield* Advance.settle
-      assert.strictEqual(runs, 1)
     })
   )
 })

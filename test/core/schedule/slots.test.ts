@@ -176,3 +176,38 @@ describe("runNow", () => {
     })
   )
 })
+
+describe("requests that make no sense", () => {
+  it.effect("are refused, and change nothing", () =>
+    Effect.gen(function* () {
+      const { journal, disk } = yield* makeWorld([everyMinute])
+      const before = disk.appends
+      for (const value of [
+        null,
+        {},
+        [],
+        Symbol("no"),
+        () => 1,
+        Object.create(null),
+        0,
+        -1,
+        1.5,
+        "1",
+        Infinity,
+        2 ** 53
+      ]) {
+        const odd = value as never
+        const errors = [
+          yield* Effect.flip(journal.preview("a", odd)),
+          yield* Effect.flip(journal.explain("a", odd)),
+          ...(typeof value === "string" ? [] : [yield* Effect.flip(journal.pause("a", odd))])
+        ]
+        for (const error of errors) assert.strictEqual(error._tag, "InvalidRequest")
+        assert.strictEqual((yield* Effect.flip(journal.runNow(odd)))._tag, "UnknownSchedule")
+      }
+      assert.strictEqual((yield* Effect.flip(journal.preview("a", 1001)))._tag, "InvalidRequest")
+      assert.strictEqual((yield* Effect.flip(journal.resume("a", "x".repeat(1001))))._tag, "InvalidRequest")
+      assert.strictEqual(disk.appends, before)
+    })
+  )
+})

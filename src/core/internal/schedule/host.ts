@@ -21,17 +21,10 @@ export interface Settings {
   readonly concurrency: number
 }
 
-/** The host's answers; `undefined` when there is none for now, or one that says nothing. */
-export const make = Effect.fnUntraced(function* (
-  workflows: Workflows["Service"],
-  notices: Notices,
-  { hostTimeout, concurrency }: Settings
-) {
+const makeRequests = Effect.fnUntraced(function* ({ hostTimeout, concurrency }: Settings) {
   // A host that hangs on some schedules shall not use up the room of those it answers.
   const room = yield* Semaphore.make(concurrency)
   const roomOfSilent = yield* Semaphore.make(concurrency)
-  /** The schedules whose last request got no answer. */
-  const silent = new Set<string>()
   /** What is under way, also when nobody waits for it any more: an interruption may be ignored. */
   const requests = new Map<string, Fiber.Fiber<unknown, unknown>>()
   const atOnce = Duration.min(patience, hostTimeout)
@@ -54,11 +47,11 @@ export const make = Effect.fnUntraced(function* (
       )
     )
 
-  const request = Effect.fnUntraced(
-    function* <A>(workflowId: string, call: Effect.Effect<A, unknown>) {
+  return Effect.fnUntraced(
+    function* <A>(workflowId: string, isSilent: boolean, call: Effect.Effect<A, unknown>) {
       yield* earlier(workflowId)
       const begun = yield* Semaphore.withPermits(
-        silent.has(workflowId) ? roomOfSilent : room,
+        isSilent ? roomOfSilent : room,
         1
       )(Effect.tap(begin(workflowId, call), (one) => Effect.timeoutOption(Fiber.await(one), atOnce)))
       return yield* Effect.timeout(Fiber.join(begun), afterwards)
@@ -70,9 +63,20 @@ export const make = Effect.fnUntraced(function* (
         Effect.sync(() => requests.get(workflowId)?.interruptUnsafe())
       )
   )
+})
 
-  const ask = <A>(workflowId: string, answers: Schema.Codec<A>, call: Effect.Effect<A, unknown>) =>
-    request(workflowId, call).pipe(
+/** The host's answers; `undefined` when there is none for now, or one that says nothing. */
+export const make = Effect.fnUntraced(function* (
+  workflows: Workflows["Service"],
+  notices: Notices,
+  settings: Settings
+) {
+  const request = yield* makeRequests(settings)
+  /** The schedules whose last request got no answer. */
+  const silent = new Set<string>()
+
+  const ask = <A>(workflowId: string, answers: Schema.Codec<A>, call: () => Effect.Effect<A, unknown>) =>
+    request(workflowId, silent.has(workflowId), Effect.suspend(call)).pipe(
       // Taken by its word, an answer that is none would skip a slot that may run, or could not be written for ever.
       Effect.flatMap(Schema.decodeUnknownEffect(answers)),
       Effect.tap(() => Effect.sync(() => silent.delete(workflowId))),
@@ -86,18 +90,8 @@ export const make = Effect.fnUntraced(function* (
     )
 
   return {
-    submit: (firing: Firing) =>
-      ask(
-        firing.workflowId,
-        Submitted,
-        Effect.suspend(() => workflows.submit(firing))
-      ),
-    outcome: (workflowId: string, runId: string) =>
-      ask(
-        workflowId,
-        Outcome,
-        Effect.suspend(() => workflows.outcome(runId))
-      )
+    submit: (firing: Firing) => ask(firing.workflowId, Submitted, () => workflows.submit(firing)),
+    outcome: (workflowId: string, runId: string) => ask(workflowId, Outcome, () => workflows.outcome(runId))
   }
 })
 
