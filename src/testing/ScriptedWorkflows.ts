@@ -38,6 +38,11 @@ export class ScriptedWorkflows {
     return this.#asked
   }
 
+  /** How each run that it took is doing. */
+  get outcomes(): ReadonlyMap<string, "running" | Ending> {
+    return this.#outcomes
+  }
+
   /** The runs that go on. */
   get running(): ReadonlyArray<string> {
     return [...this.#outcomes].flatMap(([runId, outcome]) => (outcome === "running" ? [runId] : []))

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline"
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { ScheduleJournal, Storage } from "shiftboss"
-import { account } from "../core/schedule/law.ts"
+import { Account } from "../core/schedule/law.ts"
 import { folder, storageIn } from "./support/folders.ts"
 
 const minute = 60_000
@@ -57,7 +57,7 @@ it.live("a process that is killed over and over loses no slot and starts no run 
     const entries = yield* Stream.runCollect(
       Storage.readTyped(storageIn(logs), "schedules", { entry: ScheduleJournal.ScheduleEvent, version: 1 })
     )
-    const { slots, runIds } = account(entries)
+    const { slots, runIds } = new Account(entries, 0)
     assert.isAtLeast(slots.size, 10)
     const started = existsSync(host) ? readFileSync(host, "utf8").trim().split("\n") : []
     assert.strictEqual(new Set(started).size, started.length)

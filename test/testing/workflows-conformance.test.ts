@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Scope } from "effect"
-import { ScheduleJournal, Storage } from "shiftboss"
+import { type ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows, workflowsConformance, type WorkflowsSubject } from "shiftboss/testing"
 import { makeInProcess } from "../../src/core/internal/schedule/inProcess.ts"
 
@@ -65,9 +65,9 @@ const subjects = {
   "the host of layerEffects with resumable runs": inProcess(true),
   ScriptedWorkflows: scripted
 }
-for (const [name, subject] of Object.entries(subjects)) {
-  describe(name, () => {
-    for (const { name: rule, run } of workflowsConformance(subject)) it.live(rule, () => run)
+for (const [kind, subject] of Object.entries(subjects)) {
+  describe(`${kind}`, () => {
+    for (const { name, run } of workflowsConformance(subject)) it.live(name, () => run)
   })
 }
 

@@ -1,4 +1,4 @@
-import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
@@ -143,24 +143,6 @@ export const untilCrash = Effect.fnUntraced(function* <A, E>(disk: Disk, effect:
 export const revive = Effect.fnUntraced(function* (disk: Disk) {
   disk.fault = undefined
   disk.crashed = yield* Deferred.make<void>()
-})
-
-/** Wall and monotonic time, moved separately. Sleepers wake by monotonic time, as real timers do. */
-export const makeWallClock = Effect.gen(function* () {
-  const clock = yield* TestClock.make()
-  let offsetMillis = 0
-  const wall: Clock.Clock = {
-    ...clock,
-    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + offsetMillis,
-    currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + offsetMillis),
-    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n,
-    currentTimeNanos: Effect.sync(() => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n)
-  }
-  return {
-    provide: Effect.provideService(Clock.Clock, wall),
-    step: (byMillis: number) => Effect.sync(() => void (offsetMillis += byMillis)),
-    advance: (millis: number) => clock.adjust(millis)
-  }
 })
 
 export const minute = 60_000

@@ -20,6 +20,11 @@ export class Agenda {
     if (this.#heap.size > 2 * this.#at.size + fewEntries) this.#rebuild()
   }
 
+  /** How many entries it keeps, replaced ones included. */
+  get size(): number {
+    return this.#heap.size
+  }
+
   /** When the first of them is to be looked at; `Infinity` when none is. */
   get earliest(): number {
     this.#dropReplaced()
