@@ -56,18 +56,20 @@ const check = Effect.fnUntraced(function* (logs: string, host: string) {
 })
 
 describe("killed over and over", () => {
-  it.live("a process loses no slot and starts no run twice", { timeout: 90_000 }, () =>
-    Effect.gen(function* () {
-      const path = yield* folder
-      const [logs, host] = [join(path, "logs"), join(path, "host")]
-      for (const slots of [1, 4, 2, 7, 3]) yield* killAfter([yield* run(logs, host)], slots)
-      yield* check(logs, host)
-    })
+  it.live(
+    "a process loses no slot and starts no run twice",
+    () =>
+      Effect.gen(function* () {
+        const path = yield* folder
+        const [logs, host] = [join(path, "logs"), join(path, "host")]
+        for (const slots of [1, 4, 2, 7, 3]) yield* killAfter([yield* run(logs, host)], slots)
+        yield* check(logs, host)
+      }),
+    90_000
   )
 
   it.live(
     "two processes on one journal lose no slot and start no run twice: one takes over from the other",
-    { timeout: 90_000 },
     () =>
       Effect.gen(function* () {
         const path = yield* folder
@@ -78,6 +80,7 @@ describe("killed over and over", () => {
           running = [...running.filter((one) => one !== killed), yield* run(logs, host)]
         }
         yield* check(logs, host)
-      })
+      }),
+    90_000
   )
 })

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { ScheduleJournal, Storage } from "shiftboss"
+import { type ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
 import { Agenda } from "../../../src/core/internal/schedule/agenda.ts"
 import { beginning, day, type Disk, makeDisk, minute, start } from "./kit.ts"
