@@ -106,7 +106,6 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
         yield* Effect.ignore(recordEndings)
         return ended
       }
-      yield* log.refresh
       return unstarted.has(runId) ? undefined : log.state().get(workflowOf(runId))?.get(runId)
     })
   }
