@@ -208,6 +208,26 @@ describe("declarations", () => {
     })
   )
 
+  it.effect("of whatever id are kept apart, also when they are read again", () =>
+    Effect.gen(function* () {
+      const ids = ["a", "a@1.1", "@", "__proto__", "constructor", "\0", "\uD800", "\u00E9", "e\u0301", "x".repeat(200)]
+      const world = yield* makeWorld(ids.map((workflowId) => ({ workflowId, everySeconds: 60 })))
+      world.host.endsAtOnce = "succeeded"
+      yield* world.after(minute)
+      yield* world.restart()
+      yield* world.after(minute)
+      const expected = ids.flatMap((id) => [`${id}@1.1`, `${id}@1.2`])
+      assert.sameMembers(
+        world.host.submitted.map(({ runId }) => runId),
+        expected
+      )
+      assert.sameMembers(
+        (yield* world.journal.list).map(({ workflowId, ran }) => `${workflowId} ${ran}`),
+        ids.map((id) => `${id} 2`)
+      )
+    })
+  )
+
   it.effect("with options that make no sense are refused", () =>
     Effect.gen(function* () {
       const { disk, host } = yield* makeWorld([])

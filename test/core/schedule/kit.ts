@@ -16,6 +16,8 @@ export interface Fault {
  * every one of those.
  */
 const makeLogs = () => {
+  const kept = (entries: ReadonlyArray<Storage.Json>) =>
+    entries.map((entry) => JSON.parse(JSON.stringify(entry)) as Storage.Json)
   const logs = new Map<string, ReadonlyArray<Storage.Json>>()
   const held = new Set<string>()
   const stored = (log: string) => Stream.suspend(() => Stream.fromIterable(logs.get(log) ?? []))
@@ -33,8 +35,8 @@ const makeLogs = () => {
         Effect.as<Storage.Log<Storage.Json>>({
           name: log,
           replay: stored(log),
-          append: (entries) => Effect.sync(() => void logs.set(log, [...(logs.get(log) ?? []), ...entries])),
-          replace: (entries) => Effect.sync(() => void logs.set(log, [...entries]))
+          append: (entries) => Effect.sync(() => void logs.set(log, [...(logs.get(log) ?? []), ...kept(entries)])),
+          replace: (entries) => Effect.sync(() => void logs.set(log, kept(entries)))
         })
       ),
     read: stored,

@@ -54,6 +54,17 @@ describe("what a crash leaves pending", () => {
     })
   )
 
+  it.effect("of a schedule that is removed is refused when the host never saw it", () =>
+    Effect.gen(function* () {
+      const { host, restart, after, summary } = yield* leavePending("silent")
+      yield* restart([])
+      yield* after(0)
+      assert.deepStrictEqual(host.submitted, [])
+      const { declared, ran, skipped, lastSlot } = yield* summary("a")
+      assert.deepStrictEqual([declared, ran, skipped.removed, lastSlot], [false, 0, 1, 1])
+    })
+  )
+
   it.effect("of a run whose host died is lost, and the next slot runs", () =>
     Effect.gen(function* () {
       const { host, journal, after, summary } = yield* makeWorld([everyMinute])
@@ -203,35 +214,51 @@ describe("the journal", () => {
     })
   )
 
+  const many = Array.from({ length: 20 }, (_, i) => ({ workflowId: `w${i}`, everySeconds: 60 }))
+
   it.effect("that cannot be rewritten is tried again when it has doubled, and loses nothing", () =>
     Effect.gen(function* () {
-      const world = yield* makeWorld([everyMinute])
+      const world = yield* makeWorld(many)
       const { disk, host } = world
       host.endsAtOnce = "succeeded"
       disk.rewriting = "fail"
       // three entries a slot
-      for (let i = 0; i < 1400; i++) yield* world.after(minute)
-      assert.deepStrictEqual([disk.rewrites, disk.opens], [3, 4])
-      assert.strictEqual((yield* disk.entries()).length, 1400 * 3)
+      for (let i = 0; i < 40; i++) yield* world.after(minute)
+      assert.deepStrictEqual([disk.rewrites, disk.opens], [2, 3])
+      assert.strictEqual((yield* disk.entries()).length, 20 * 40 * 3)
       disk.rewriting = "done"
-      for (let i = 0; i < 1400; i++) yield* world.after(minute)
-      assert.strictEqual(disk.rewrites, 4)
+      for (let i = 0; i < 30; i++) yield* world.after(minute)
+      assert.strictEqual(disk.rewrites, 3)
       assert.isBelow((yield* disk.entries()).length, 1000)
-      const { ran, lastSlot } = yield* world.summary("a")
-      assert.deepStrictEqual([ran, lastSlot], [2800, 2800])
+      const slots = (yield* world.journal.list).map(({ ran, lastSlot }) => [ran, lastSlot])
+      assert.deepStrictEqual(
+        slots,
+        many.map(() => [70, 70])
+      )
     })
   )
 
   it.effect("that was taken over when it was to be rewritten ends the loop as well", () =>
     Effect.gen(function* () {
-      const { disk, host, journal } = yield* makeWorld([everyMinute])
+      const { disk, host, journal } = yield* makeWorld(many)
       host.endsAtOnce = "succeeded"
       disk.rewriting = "fence"
       const loop = yield* Effect.forkChild(Effect.flip(journal.run))
-      yield* Advance.advance("6 hours", "1 minute")
+      yield* Advance.advance("20 minutes", "1 minute")
       assert.strictEqual((yield* Fiber.join(loop)).reason, "JournalLost")
       assert.strictEqual((yield* Effect.flip(journal.tick)).reason, "JournalLost")
       assert.strictEqual(disk.rewrites, 1)
+    })
+  )
+
+  it.effect("that could not be written for one schedule is read again for the others at once", () =>
+    Effect.gen(function* () {
+      const { disk, host, after } = yield* makeWorld(many)
+      disk.fault = { kind: "fail", written: false, after: 5 }
+      assert.strictEqual((yield* Effect.flip(after(minute))).reason, "JournalFailed")
+      assert.strictEqual(host.submitted.length, many.length - 1)
+      yield* after(5000)
+      assert.strictEqual(host.submitted.length, many.length)
     })
   )
 })

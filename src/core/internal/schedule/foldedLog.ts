@@ -125,11 +125,12 @@ const compact = Effect.fnUntraced(function* <State, Entry>(held: Held<State, Ent
   held.entries = snapshot.length
 })
 
+/** `undefined` when the log has to be read again first: another append has failed meanwhile. */
 const append = <State, Entry>(held: Held<State, Entry>, decide: (state: State) => ReadonlyArray<Entry>) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const { opened, state, fold } = held
-      if (opened === undefined || held.isStale) return yield* new SchedulesUnavailable({ reason: "JournalFailed" })
+      if (opened === undefined || held.isStale) return undefined
       const decided = decide(state)
       if (decided.length === 0) return decided
       yield* restore(opened.log.append(decided)).pipe(
@@ -171,8 +172,11 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     state: () => held.state,
     refresh,
     append: Effect.fnUntraced(function* (decide) {
-      yield* refresh
-      const decided = yield* Semaphore.withPermits(gate, 1)(append(held, decide))
+      let decided: ReadonlyArray<Entry> | undefined
+      while (decided === undefined) {
+        yield* refresh
+        decided = yield* Semaphore.withPermits(gate, 1)(append(held, decide))
+      }
       // A failure here leaves the log as it was or makes it stale: what was decided stands either way.
       if (isLong(held)) yield* Effect.ignore(alone(compact(held)))
       return decided
