@@ -238,6 +238,19 @@ describe("the journal", () => {
     })
   )
 
+  it.effect("that was left long is rewritten by the next start", () =>
+    Effect.gen(function* () {
+      const { disk, host, after, restart } = yield* makeWorld(many)
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fail"
+      for (let i = 0; i < 20; i++) yield* after(minute)
+      assert.strictEqual((yield* disk.entries()).length, 20 * 20 * 3)
+      disk.rewriting = "done"
+      yield* restart()
+      assert.strictEqual((yield* disk.entries()).length, many.length)
+    })
+  )
+
   it.effect("that was taken over when it was to be rewritten ends the loop as well", () =>
     Effect.gen(function* () {
       const { disk, host, journal } = yield* makeWorld(many)
