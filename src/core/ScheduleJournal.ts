@@ -40,7 +40,7 @@ export interface Options {
   readonly log?: string | undefined
   /** How long the host may take for one answer. Default: 30 s. */
   readonly hostTimeout?: Duration.Input | undefined
-  /** How many requests the host gets at a time. One it has not answered after a second counts no more. Default: 16. */
+  /** How many schedules are looked at at a time. One that waits for the host for over a second counts no more. Default: 16. */
   readonly concurrency?: number | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * The running journal: who is looked at when, and what people ask of it.
  */
-import { Clock, Effect, FiberSet, Latch } from "effect"
+import { Clock, type Duration, Effect, Latch } from "effect"
 import type { Storage } from "../../Storage.ts"
 import { Agenda } from "./agenda.ts"
 import { makeControl } from "./control.ts"
@@ -10,6 +10,7 @@ import { SchedulesUnavailable } from "./errors.ts"
 import * as Host from "./host.ts"
 import * as Journal from "./journal.ts"
 import * as KeyedLock from "./keyedLock.ts"
+import * as Lanes from "./lanes.ts"
 import { look, type Parts } from "./look.ts"
 import * as Notices from "./notices.ts"
 import type { ScheduleProgress } from "./progress.ts"
@@ -23,8 +24,10 @@ const stepMillis = 1000
 /** How soon a schedule that could not be brought forward is looked at again. */
 const retryMillis = 5000
 
-export interface Settings extends Host.Settings {
+export interface Settings {
   readonly log: string
+  readonly hostTimeout: Duration.Duration
+  readonly concurrency: number
 }
 
 /** The run is asked after when it is 1 s old, 2 s, 4 s … and at last every 30 s; so, too, when the clock was set back. */
@@ -91,7 +94,8 @@ const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, 
 const makeDue = <A>(
   agenda: Agenda,
   schedule: (workflowId: string, at: number) => void,
-  lookAt: (workflowId: string) => Effect.Effect<A>
+  lookAt: (workflowId: string) => Effect.Effect<A>,
+  isSilent: (workflowId: string) => boolean
 ) =>
   Effect.map(
     Effect.acquireRelease(
@@ -99,9 +103,10 @@ const makeDue = <A>(
       (left) => Effect.map(Clock.currentTimeMillis, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
     ),
     (left) => (now: number) =>
-      agenda.take(now).map((workflowId) => {
+      agenda.take(now).map((workflowId): Lanes.Look<A> => {
         left.add(workflowId)
-        return Effect.tap(lookAt(workflowId), () => Effect.sync(() => left.delete(workflowId)))
+        const effect = Effect.tap(lookAt(workflowId), () => Effect.sync(() => left.delete(workflowId)))
+        return { isSilent: isSilent(workflowId), effect }
       })
   )
 
@@ -157,7 +162,7 @@ const makeLooks = Effect.fnUntraced(function* (
     changed,
     schedule,
     watchClock,
-    makeDue: makeDue(agenda, schedule, lookAt),
+    makeDue: makeDue(agenda, schedule, lookAt, parts.host.isSilent),
     /** Runs a request about a schedule alone, and looks at it again when that is due. */
     change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
       locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
@@ -197,7 +202,7 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
-  const host = yield* Host.make(workflows, notices, { hostTimeout, concurrency })
+  const host = Host.make(workflows, notices, hostTimeout)
   const parts: Parts = { journal, host, declared, notices }
   const { operation, whileOpen, end, idle } = makeOperations()
   const { agenda, changed, schedule, watchClock, makeDue, change } = yield* makeLooks(parts, operation)
@@ -209,7 +214,7 @@ export const make = Effect.fnUntraced(function* (
   const tick = Effect.gen(function* () {
     yield* journal.refresh
     const due = yield* makeDue
-    const failures = yield* Effect.all(due(yield* watchClock), { concurrency: "unbounded" })
+    const failures = yield* Lanes.takeAll(due(yield* watchClock), concurrency)
     const failure = failures.find((error) => error !== undefined)
     if (failure !== undefined) return yield* failure
   }).pipe(Effect.scoped, operation)
@@ -224,12 +229,12 @@ export const make = Effect.fnUntraced(function* (
   /** Looks run beside the loop, so that a host that hangs on one schedule makes no other one late. */
   const run = Effect.gen(function* () {
     const due = yield* makeDue
-    const looks = yield* FiberSet.make()
+    const lanes = yield* Lanes.make<SchedulesUnavailable | undefined>(concurrency)
     while (true) {
       changed.closeUnsafe()
       yield* unlessLost
       const now = yield* whileOpen(watchClock)
-      for (const look of due(now)) yield* FiberSet.run(looks, look)
+      for (const look of due(now)) yield* lanes.add(look)
       const wait = Math.min(Math.max(agenda.earliest - now, 0), longestSleepMillis)
       yield* Effect.raceFirst(Effect.sleep(wait), changed.await)
     }
