@@ -31,27 +31,29 @@ const assertSame = (cost: Cost | undefined, other: Cost | undefined) => {
   }
 }
 
-type Way = "keys" | "values" | "entries" | typeof Symbol.iterator
-type Table = Record<Way, () => Iterator<unknown>>
-const ways: ReadonlyArray<Way> = ["keys", "values", "entries", Symbol.iterator]
-const tables = [Map.prototype, Set.prototype] as unknown as ReadonlyArray<Table>
-const iterators = tables.flatMap((table) => ways.map((way) => ({ table, way, iterate: table[way] })))
+const iterators = [Map.prototype, Set.prototype].flatMap((table) =>
+  ["keys", "values", "entries", Symbol.iterator].map((way) => ({
+    table,
+    way,
+    iterate: Reflect.get(table, way) as () => Iterator<unknown>
+  }))
+)
 
 /** Counts what an effect does; tables are watched while it runs, whoever made them. */
 const counted = Effect.fnUntraced(function* (effect: Effect.Effect<unknown, unknown>) {
   const scheduler = yield* Scheduler.Scheduler
   for (const { table, way, iterate } of iterators) {
-    table[way] = function* (this: unknown) {
+    Reflect.set(table, way, function* (this: unknown) {
       for (const one of { [Symbol.iterator]: () => Reflect.apply(iterate, this, []) as Iterator<unknown> }) {
         counts.visits++
         yield one
       }
-    }
+    })
   }
   Object.assign(counts, { steps: 0, visits: 0 })
   yield* effect.pipe(
     Effect.provideService(Scheduler.Scheduler, counting(scheduler)),
-    Effect.ensuring(Effect.sync(() => iterators.forEach(({ table, way, iterate }) => (table[way] = iterate))))
+    Effect.ensuring(Effect.sync(() => iterators.forEach(({ table, way, iterate }) => Reflect.set(table, way, iterate))))
   )
   return { ...counts }
 })
@@ -115,6 +117,15 @@ describe("the agenda", () => {
     assert.deepStrictEqual(agenda.take(1e6), ["near"])
     assert.deepStrictEqual(agenda.take(1e9), ["far"])
     assert.strictEqual(agenda.earliest, Infinity)
+  })
+
+  it("takes again what is set again for the same time, and once what is set twice", () => {
+    const agenda = new Agenda()
+    for (let i = 0; i < 2; i++) agenda.set("a", 5)
+    assert.deepStrictEqual(agenda.take(5), ["a"])
+    assert.deepStrictEqual(agenda.take(5), [])
+    agenda.set("a", 5)
+    assert.deepStrictEqual(agenda.take(5), ["a"])
   })
 })
 

@@ -10,7 +10,6 @@ export class Agenda {
   readonly #heap = new Heap<string>()
 
   set(workflowId: string, at: number): void {
-    if (this.#at.get(workflowId) === at) return
     if (at === Infinity) {
       this.#at.delete(workflowId)
       return
