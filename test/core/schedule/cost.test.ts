@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { type ScheduleJournal, Storage } from "shiftboss"
-import { ScriptedWorkflows } from "shiftboss/testing"
+import { ScriptedWorkflows, WallClock } from "shiftboss/testing"
 import { Agenda } from "../../../src/core/internal/schedule/agenda.ts"
 import { beginning, day, type Disk, makeDisk, minute, start } from "./kit.ts"
 
@@ -103,6 +103,24 @@ describe("a tick", () => {
       assertSame(fewOfMany, few)
       assert.isAtMost(moreOfMany?.steps ?? Infinity, 110 * (few?.steps ?? 0))
       assert.isAtMost(moreOfMany?.visits ?? Infinity, 110 * (few?.visits ?? 0))
+    })
+  )
+})
+
+describe("a machine that was asleep", () => {
+  it.live("costs those that came due, not a look at all", () =>
+    Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start: beginning })
+      const host = ScriptedWorkflows.make()
+      host.endsAtOnce = "succeeded"
+      const looked = Effect.gen(function* () {
+        const { journal } = yield* start(yield* makeDisk, host, many(5000, 10))
+        yield* journal.tick
+        yield* clock.suspend("1 hour")
+        return yield* counted(journal.tick)
+      })
+      const { visits } = yield* Effect.provide(looked, clock.layer)
+      assert.isAtMost(visits, 500)
     })
   )
 })

@@ -64,6 +64,11 @@ describe("a zone that", () => {
           for (let i = 0; i < CronSlots.due(cron, at, at).count; i++) found.push(at)
         }
         assert.deepStrictEqual(found, slots)
+        // from any moment on, also one between the two times that a wall time is shown
+        for (let at = from; at < from + days * day; at += 17 * minute) {
+          const upcoming = slots.find((slot) => slot > at)
+          if (upcoming !== undefined) assert.strictEqual(CronSlots.next(cron, at), upcoming)
+        }
         assert.strictEqual(CronSlots.due(cron, slots[0] ?? 0, from + days * day).count, slots.length)
       }
     })
@@ -71,6 +76,49 @@ describe("a zone that", () => {
 })
 
 describe("an expression", () => {
+  it("that names every hour goes by elapsed time, as one that matches every hour does", () => {
+    const [zone, from] = ["America/Havana", Date.parse("2026-11-01T02:00Z")]
+    const found = ["*", "0-23", Array.from({ length: 24 }, (_, hour) => hour).join(",")].map((hours) => {
+      const slots: Array<number> = []
+      for (let at = from; slots.length < 6;) {
+        slots.push((at = CronSlots.next({ expression: `5 ${hours} * * *`, zone }, at)))
+      }
+      return slots
+    })
+    const hourly = Array.from({ length: 6 }, (_, i) => from + 5 * minute + i * 60 * minute)
+    assert.deepStrictEqual(found, [hourly, hourly, hourly])
+  })
+
+  it("costs by the weeks it looks over, not by its slots, and skips the weeks without any", () => {
+    const { formatToParts } = Intl.DateTimeFormat.prototype
+    let asked = 0
+    const count = (look: () => unknown) => {
+      asked = 0
+      look()
+      return asked
+    }
+    Intl.DateTimeFormat.prototype.formatToParts = function (date) {
+      asked++
+      return formatToParts.call(this, date)
+    }
+    try {
+      const zone = "Europe/Berlin"
+      const [from, to] = [Date.parse("2028-03-01"), Date.parse("2038-03-01")]
+      assert.isAtMost(
+        count(() => CronSlots.next({ expression: "0 0 29 2 *", zone }, from)),
+        200
+      )
+      const few = count(() => CronSlots.due({ expression: "0 0 1 1 *", zone }, from, to))
+      assert.isAbove(few, 500)
+      assert.isAtMost(
+        count(() => CronSlots.due({ expression: "* * * * *", zone }, from, to)),
+        2 * few
+      )
+    } finally {
+      Intl.DateTimeFormat.prototype.formatToParts = formatToParts
+    }
+  })
+
   it("that matches days far apart is found, also over a century without a leap day", () => {
     const cron = { expression: "0 0 29 2 *", zone: "Europe/Berlin" }
     assert.strictEqual(CronSlots.next(cron, Date.parse("2096-03-01")), Date.parse("2104-02-28T23:00Z"))

@@ -115,7 +115,11 @@ describe("several times that a change leaves out", () => {
   it.effect("are due together: the newest runs, the others are recorded as missed", () =>
     Effect.gen(function* () {
       const begin = at("2026-03-28T20:00:00Z")
-      const { due, slots, summary } = yield* run("15,30,45 2 * * *", "Europe/Berlin", begin, begin + length)
+      const { due, slots, summary, previewed } = yield* run("15,30,45 2 * * *", "Europe/Berlin", begin, begin + length)
+      assert.deepStrictEqual(
+        previewed.map(iso),
+        [1, 2, 3].map(() => "2026-03-29T01:00:00.000Z")
+      )
       assert.deepStrictEqual(due.map(iso), ["2026-03-29T01:00:00.000Z"])
       assert.deepStrictEqual(slots, [3])
       assert.deepStrictEqual([summary?.lastSlot, summary?.skipped.missed], [3, 2])

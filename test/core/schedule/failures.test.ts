@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import type { ScheduleJournal } from "shiftboss"
 import { beginning, day, hour, makeWorld, minute, start } from "./kit.ts"
 
@@ -58,6 +59,24 @@ describe("failures in a row", () => {
       yield* world.after(30_000)
       yield* world.restart([{ ...everyMinute, failuresInARow: 2 }])
       assert.deepInclude(yield* world.summary("a"), { state: "stopped", stoppedSlot: 2, failuresInARow: 2 })
+    })
+  )
+})
+
+describe("an edit", () => {
+  it.effect("of the limit and the interval at once stops at the last failure and keeps each slot once", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      for (let i = 0; i < 2; i++) {
+        yield* world.after(minute)
+        world.host.end("failed")
+      }
+      yield* world.after(1000)
+      yield* TestClock.adjust(3 * minute)
+      yield* world.restart([{ workflowId: "a", everySeconds: 300, failuresInARow: 2 }])
+      const { state, stoppedSlot, lastSlot, ran, skipped, everySeconds } = yield* world.summary("a")
+      assert.deepStrictEqual([state, stoppedSlot, everySeconds], ["stopped", 2, 300])
+      assert.deepStrictEqual([lastSlot, ran, skipped.stopped, skipped.missed], [5, 2, 3, 0])
     })
   )
 })

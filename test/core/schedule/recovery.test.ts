@@ -54,6 +54,17 @@ describe("what a crash leaves pending", () => {
     })
   )
 
+  it.effect("of a run that the host took and does not know any more is lost, and not submitted again", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      yield* after(minute)
+      Object.assign(host.workflows, { outcome: () => Effect.succeed("unknown") })
+      yield* after(2000)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
+      assert.deepStrictEqual(slotsOf(host.submitted), [1])
+    })
+  )
+
   it.effect("of a schedule that is removed is refused when the host never saw it", () =>
     Effect.gen(function* () {
       const { host, restart, after, summary } = yield* leavePending("silent")

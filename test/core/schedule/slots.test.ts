@@ -12,6 +12,8 @@ describe("overlap", () => {
     Effect.gen(function* () {
       const { host, journal, after, summary } = yield* makeWorld([everyMinute])
       yield* after(minute)
+      // nobody can have submitted it before, so it is not asked after first
+      assert.strictEqual(host.asked, 1)
       yield* after(minute)
       host.end("succeeded")
       yield* after(20_000)
@@ -89,6 +91,8 @@ describe("pause and resume", () => {
       assert.deepStrictEqual(host.submitted, [])
       yield* after(1)
       assert.deepStrictEqual(slotsOf(host.submitted), [1])
+      yield* journal.pause("a")
+      assert.isUndefined((yield* journal.resume("a")).note)
     })
   )
 
