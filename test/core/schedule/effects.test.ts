@@ -192,6 +192,35 @@ describe("a run that the end of its process cuts off", () => {
     })
   )
 
+  it.effect("goes on also when that could not be written at first", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(beginning)
+      for (const written of [false, true]) {
+        const disk = yield* makeDisk
+        const firings: Array<ScheduleJournal.EffectFiring> = []
+        const first = yield* live(disk, firings)
+        yield* TestClock.adjust(day)
+        yield* first.tick
+        yield* crash(disk, first)
+        const second = yield* live(disk, firings)
+        disk.fault = { kind: "fail", written, after: 0 }
+        yield* second.tick
+        assert.strictEqual(firings.length, 1)
+        yield* TestClock.adjust(minute)
+        yield* second.tick
+        assert.deepStrictEqual(
+          firings.map(({ runId, again }) => [runId, again]),
+          [
+            ["a@1.1", false],
+            ["a@1.1", true]
+          ]
+        )
+        assert.deepInclude(yield* second.explain("a", 1), { _tag: "Ran", ending: "running" })
+        yield* second.stop
+      }
+    })
+  )
+
   it.effect("is lost when three processes crashed under it", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(beginning)

@@ -52,6 +52,22 @@ describe("failures in a row", () => {
     })
   )
 
+  it.effect("are kept of the newest twenty stops", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      for (let i = 0; i < 25; i++) {
+        yield* fail(world, "failed")
+        yield* world.after(2000)
+        yield* world.journal.resume("a")
+      }
+      const { stops } = yield* world.summary("a")
+      assert.deepStrictEqual(
+        stops.map(({ slot }) => slot),
+        Array.from({ length: 20 }, (_, i) => i + 6)
+      )
+    })
+  )
+
   it.effect("that are there already stop it when fewer are declared", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld([everyMinute])

@@ -77,7 +77,7 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
   })
   /** How runs of this process ended, until the log has it. */
   const unrecorded = new Map<string, RunDone>()
-  /** Runs that the log may hold as started, and that are not: the append failed. */
+  /** Runs that the log may hold as started for the first time, and that are not: the append failed. */
   const unstarted = new Set<string>()
 
   const recordEndings = Effect.suspend(() => {
@@ -88,8 +88,8 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
     )
   })
   return {
-    started: Effect.fnUntraced(function* (begun: Unended) {
-      unstarted.add(begun.runId)
+    started: Effect.fnUntraced(function* (begun: Unended, again: boolean) {
+      if (!again) unstarted.add(begun.runId)
       yield* log.append(() => [{ ...begun, _tag: "RunStarted" }])
       unstarted.delete(begun.runId)
     }),
@@ -136,7 +136,7 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
   /** Written first: a crash right after it costs this start, and never makes two of it. */
   const start = Effect.fnUntraced(function* (begun: Unended, again: boolean) {
     const { workflowId, runId, slot, input, dueAt } = begun
-    yield* records.started(begun)
+    yield* records.started(begun, again)
     const late = Duration.millis(Math.max(0, (yield* Clock.currentTimeMillis) - dueAt))
     // A run that throws instead of answering with an effect has failed as well.
     const run = Effect.suspend(() => {
