@@ -211,3 +211,26 @@ describe("a slot that newer rules of the zone put elsewhere", () => {
     })
   )
 })
+
+describe("a clock set back by days", () => {
+  it.effect("moves a cron schedule to the second slot from then on, and repeats none", () =>
+    Effect.gen(function* () {
+      const begin = at("2026-06-10T00:00Z")
+      yield* TestClock.setTime(begin)
+      const host = ScriptedWorkflows.make()
+      const cron = { workflowId: "a", cron: "0 2 * * *", zone: "Europe/Berlin" }
+      const disk = yield* makeDisk
+      const first = yield* start(disk, host, [cron])
+      assert.deepStrictEqual((yield* first.journal.preview("a", 1)).map(iso), ["2026-06-11T00:00:00.000Z"])
+      yield* first.stop
+      yield* TestClock.setTime(begin - 10 * 1440 * minute + minute)
+      const second = yield* start(disk, host, [cron])
+      yield* second.journal.tick
+      assert.deepStrictEqual((yield* second.journal.preview("a", 2)).map(iso), [
+        "2026-06-02T00:00:00.000Z",
+        "2026-06-03T00:00:00.000Z"
+      ])
+      yield* second.stop
+    })
+  )
+})

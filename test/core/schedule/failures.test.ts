@@ -109,19 +109,21 @@ describe("a run that ends after its schedule came to rest", () => {
     })
   )
 
-  it.effect("well leaves a stop as it is", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld([everyMinute])
-      yield* world.after(minute)
-      world.host.end("failed")
-      yield* world.after(minute)
-      yield* world.restart([{ ...everyMinute, failuresInARow: 1 }])
-      world.host.end("succeeded")
-      yield* world.after(2000)
-      const { state, stoppedSlot, failedRunIds, activeRunId } = yield* world.summary("a")
-      assert.deepStrictEqual([state, stoppedSlot, failedRunIds, activeRunId], ["stopped", 1, ["a@1.1"], undefined])
-    })
-  )
+  for (const ending of ["succeeded", "failed"] as const) {
+    it.effect(`leaves a stop as it is (${ending})`, () =>
+      Effect.gen(function* () {
+        const world = yield* makeWorld([everyMinute])
+        yield* world.after(minute)
+        world.host.end("failed")
+        yield* world.after(minute)
+        yield* world.restart([{ ...everyMinute, failuresInARow: 1 }])
+        world.host.end(ending)
+        yield* world.after(2000)
+        const { state, stoppedSlot, failedRunIds, activeRunId } = yield* world.summary("a")
+        assert.deepStrictEqual([state, stoppedSlot, failedRunIds, activeRunId], ["stopped", 1, ["a@1.1"], undefined])
+      })
+    )
+  }
 })
 
 describe("declarations", () => {
