@@ -216,3 +216,21 @@ describe("a host that answers something else", () => {
     })
   )
 })
+
+describe("a clock that gives fractions of milliseconds", () => {
+  it.live("is rounded down", () =>
+    Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start: beginning + 0.25 })
+      const host = ScriptedWorkflows.make()
+      const disk = yield* makeDisk
+      const ticked = Effect.gen(function* () {
+        const { journal } = yield* start(disk, host, [everyMinute])
+        yield* clock.pass("60000500 micros")
+        yield* journal.tick
+        return yield* journal.list
+      })
+      const [summary] = yield* Effect.provide(ticked, clock.layer)
+      assert.deepInclude(summary, { ran: 1, nextAt: beginning + 2 * minute })
+    })
+  )
+})

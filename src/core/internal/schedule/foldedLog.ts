@@ -2,9 +2,10 @@
  * A log and what is folded from it, always in agreement. An append that failed or was interrupted may or may not be in
  * the log, so the log is opened and read again before anything else is decided: memory never guesses.
  */
-import { Clock, Effect, Exit, Scope, Semaphore, Stream } from "effect"
+import { Effect, Exit, Scope, Semaphore, Stream } from "effect"
 import { type Log, LogCorrupt, type LogFenced, type OpenError, type StorageError } from "../../Storage.ts"
 import { SchedulesUnavailable } from "./errors.ts"
+import { now as clockNow } from "./now.ts"
 
 /** How many appends may be under way at a time: the storage writes them as one group. */
 const appends = 256
@@ -114,7 +115,7 @@ const isLong = <State, Entry>({ fold, state, entries, compactAt }: Held<State, E
 
 const compact = Effect.fnUntraced(function* <State, Entry>(held: Held<State, Entry>) {
   if (held.opened === undefined || held.isStale || !isLong(held)) return
-  const snapshot = held.fold.snapshot(held.state, yield* Clock.currentTimeMillis)
+  const snapshot = held.fold.snapshot(held.state, yield* clockNow)
   // Each try that fails has the log read again, which is not to happen at every append.
   held.compactAt = 2 * held.entries
   yield* held.opened.log.replace(snapshot).pipe(

@@ -2,8 +2,9 @@
  * Asks the host. It may fail, hang, ignore an interruption or talk nonsense: none of that holds up another schedule, and
  * a schedule never has two requests under way.
  */
-import { Clock, type Duration, Effect, Fiber, Schema } from "effect"
+import { type Duration, Effect, Fiber, Schema } from "effect"
 import type { Notices } from "./notices.ts"
+import { now as clockNow } from "./now.ts"
 import { RunEnding } from "./progress.ts"
 import type { Firing, Workflows } from "./workflows.ts"
 
@@ -57,7 +58,7 @@ export const make = (workflows: Workflows["Service"], notices: Notices, hostTime
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
           silent.add(workflowId)
-          yield* notices.publish({ _tag: "HostSilent", at: yield* Clock.currentTimeMillis, workflowId, cause })
+          yield* notices.publish({ _tag: "HostSilent", at: yield* clockNow, workflowId, cause })
           return undefined
         })
       )

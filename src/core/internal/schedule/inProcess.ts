@@ -1,11 +1,12 @@
 /**
  * A host for runs that are effects of this process.
  */
-import { Cause, Clock, type Context, Duration, Effect, Exit, FiberMap, Schema, type Scope } from "effect"
+import { Cause, type Context, Duration, Effect, Exit, FiberMap, Schema, type Scope } from "effect"
 import { type OpenError, type Storage, typed } from "../../Storage.ts"
 import type { SchedulesUnavailable } from "./errors.ts"
 import * as FoldedLog from "./foldedLog.ts"
 import * as KeyedLock from "./keyedLock.ts"
+import { now as clockNow } from "./now.ts"
 import { PendingRun, RunEnding } from "./progress.ts"
 import type { Firing, Outcome, Submitted, Workflows } from "./workflows.ts"
 
@@ -137,7 +138,7 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
   const start = Effect.fnUntraced(function* (begun: Unended, again: boolean) {
     const { workflowId, runId, slot, input, dueAt } = begun
     yield* records.started(begun, again)
-    const late = Duration.millis(Math.max(0, (yield* Clock.currentTimeMillis) - dueAt))
+    const late = Duration.millis(Math.max(0, (yield* clockNow) - dueAt))
     // A run that throws instead of answering with an effect has failed as well.
     const run = Effect.suspend(() => {
       const effect = workflows.get(workflowId)?.run({ workflowId, runId, slot, input, dueAt, late, again })

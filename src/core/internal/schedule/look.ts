@@ -2,12 +2,13 @@
  * Brings one schedule forward: settles what is pending, asks after its run, takes up what is due. Every step is
  * recorded before the next begins, and each can be repeated, so it may end anywhere.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import * as Decide from "./decide.ts"
 import { evolveAll } from "./evolve.ts"
 import type { Host } from "./host.ts"
 import type { Journal } from "./journal.ts"
 import type { Notices } from "./notices.ts"
+import { now as clockNow } from "./now.ts"
 import type { PendingRun, ScheduleProgress } from "./progress.ts"
 
 export interface Parts {
@@ -26,7 +27,7 @@ export const record = Effect.fnUntraced(function* (
   workflowId: string,
   decide: (progress: ScheduleProgress, now: number) => Decide.Events
 ) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const events = yield* journal.commit((schedules) => {
     const progress = schedules.get(workflowId)
     return progress === undefined ? [] : decide(progress, now)
@@ -36,7 +37,7 @@ export const record = Effect.fnUntraced(function* (
 })
 
 const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, run: PendingRun) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const { slot, runId, input, dueAt } = run
   const late = Duration.millis(Math.max(0, now - dueAt))
   const answer = yield* parts.host.submit({ workflowId, slot, runId, input, dueAt, late })

@@ -13,6 +13,7 @@ import * as KeyedLock from "./keyedLock.ts"
 import * as Lanes from "./lanes.ts"
 import { look, type Parts } from "./look.ts"
 import * as Notices from "./notices.ts"
+import { now as clockNow } from "./now.ts"
 import type { ScheduleProgress } from "./progress.ts"
 import * as Slots from "./slots.ts"
 import type { Workflows } from "./workflows.ts"
@@ -72,10 +73,7 @@ const makeOperations = () => {
 
 /** Tells when the wall clock moved against the time that passed. */
 const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => Effect.Effect<void>) {
-  const readings = Effect.all([
-    Clock.currentTimeMillis,
-    Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
-  ])
+  const readings = Effect.all([clockNow, Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))])
   let [lastWall, lastPassed] = yield* readings
   return Effect.gen(function* () {
     const [wall, passed] = yield* readings
@@ -100,7 +98,7 @@ const makeDue = <A>(
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => new Set<string>()),
-      (left) => Effect.map(Clock.currentTimeMillis, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
+      (left) => Effect.map(clockNow, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
     ),
     (left) => (now: number) =>
       agenda.take(now).map((workflowId): Lanes.Look<A> => {
@@ -125,11 +123,10 @@ const makeLooks = Effect.fnUntraced(function* (
     changed.openUnsafe()
   }
   const lookAgain = (workflowId: string, soonestMillis: number) =>
-    Effect.map(Clock.currentTimeMillis, (now) =>
+    Effect.map(clockNow, (now) =>
       schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
     )
-  const lookSoon = (workflowId: string) =>
-    Effect.map(Clock.currentTimeMillis, (now) => schedule(workflowId, now + retryMillis))
+  const lookSoon = (workflowId: string) => Effect.map(clockNow, (now) => schedule(workflowId, now + retryMillis))
 
   const watchClock = yield* makeClockWatch(
     Effect.fnUntraced(function* (byMillis, now) {
@@ -149,7 +146,7 @@ const makeLooks = Effect.fnUntraced(function* (
       operation,
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
-          yield* notices.publish({ _tag: "LookFailed", at: yield* Clock.currentTimeMillis, workflowId, cause })
+          yield* notices.publish({ _tag: "LookFailed", at: yield* clockNow, workflowId, cause })
           yield* lookSoon(workflowId)
           const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
           return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
@@ -179,7 +176,7 @@ const declareAll = Effect.fnUntraced(function* (
   { journal, declared, notices }: Parts,
   schedule: (workflowId: string, at: number) => void
 ) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const events = yield* journal.commit((schedules) =>
     [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
       Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
