@@ -41,6 +41,24 @@ describe("a host that hangs on many schedules", () => {
     })
   )
 
+  it.effect("does not make one late for good that was once among them", () =>
+    Effect.gen(function* () {
+      const { host, journal } = yield* makeHanging({ concurrency: 1 })
+      host.mannerOf.set("sound0", "hanging")
+      yield* Effect.forkChild(journal.run)
+      yield* Advance.advance("2 minutes", "1 second")
+      host.mannerOf.delete("sound0")
+      yield* Advance.advance("5 minutes", "1 second")
+      const before = host.submitted.length
+      yield* Advance.advance("2 minutes", "1 second")
+      const late = host.submitted.slice(before).map((firing) => Duration.toMillis(firing.late))
+      assert.deepStrictEqual(
+        late,
+        Array.from({ length: 2 * sound.length }, () => 0)
+      )
+    })
+  )
+
   it.effect("is asked by no more than so many at a time, and not for ever", () =>
     Effect.gen(function* () {
       const { host, journal, summary } = yield* makeHanging({})

@@ -166,7 +166,6 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     })
   )
   yield* open(held)
-  yield* Effect.ignore(compact(held))
 
   const refresh = Effect.suspend(() => (held.isStale ? alone(reopen(held)) : Effect.void))
   const folded: FoldedLog<State, Entry> = {
