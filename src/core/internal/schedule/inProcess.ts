@@ -44,7 +44,8 @@ type RunEntry = typeof RunEntry.Type
 type RunDone = typeof RunDone.Type
 type Unended = Exclude<RunEntry, RunDone>
 
-const version = 1
+/** What the log of runs holds, in this version. */
+export const runLog = { entry: RunEntry, version: 1 }
 
 /** The newest entry of each run, by workflow. */
 type Runs = Map<string, Map<string, RunEntry>>
@@ -69,7 +70,7 @@ const workflowOf = (runId: string) => runId.slice(0, runId.lastIndexOf("@"))
 /** What is known of the runs, by this process and by its log. */
 const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], name: string) {
   const log = yield* FoldedLog.make<Runs, RunEntry>({
-    open: Effect.map(storage.open(name), (opened) => typed(opened, { entry: RunEntry, version })),
+    open: Effect.map(storage.open(name), (opened) => typed(opened, runLog)),
     empty: () => new Map(),
     apply,
     problem: () => undefined,
