@@ -91,7 +91,7 @@ describe("pause and resume", () => {
       assert.deepStrictEqual(host.submitted, [])
       yield* after(1)
       assert.deepStrictEqual(slotsOf(host.submitted), [1])
-      yield* journal.pause("a")
+      yield* journal.pause("a", "again")
       assert.isUndefined((yield* journal.resume("a")).note)
     })
   )
