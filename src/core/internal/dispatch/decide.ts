@@ -27,6 +27,8 @@ export interface Live {
   readonly unwinding: Set<string>
   /** Woken cases in the order they came, some of them stale. */
   readonly woken: Queue
+  /** Cases a recheck of which left its seat: one that is new, by a new rev, may have been passed by meanwhile. */
+  readonly passedBy: Queue
   /** Holds of selected cases by their end, some of them stale. */
   readonly holds: Heap<string>
   /** An apply waits for the gate, or runs. */
@@ -62,6 +64,7 @@ export const makeLive = (seats: number, applyAt: number | undefined, rechecks: R
     freeSeats,
     unwinding: new Set(),
     woken: new Queue(),
+    passedBy: new Queue(),
     holds: new Heap(),
     applying: false,
     ending: false,
@@ -155,6 +158,10 @@ const nextWoken = (state: State, live: Live, now: number): string | undefined =>
 
 const nextFresh = (state: State, live: Live, now: number): string | undefined => {
   const { cases } = live.selection
+  for (let id = live.passedBy.peek(); id !== undefined; id = live.passedBy.peek()) {
+    if (laneOf(state, live, id, now) === "fresh") return id
+    live.passedBy.drop()
+  }
   for (; live.selection.next < cases.length; live.selection.next++) {
     const id = cases[live.selection.next]!.id
     if (laneOf(state, live, id, now) === "fresh") return id

@@ -109,7 +109,7 @@ const unwinding = (run: Run, occupant: Occupant, fiber: Fiber.Fiber<unknown, unk
   run.live.unwinding.add(occupant.case)
   fiber.addObserver(() => {
     run.live.unwinding.delete(occupant.case)
-    run.live.woken.push(occupant.case)
+    ;(occupant.recheck === null ? run.live.woken : run.live.passedBy).push(occupant.case)
     happened(run)
   })
 }

@@ -29,8 +29,12 @@ export const recheck = (run: Run, id: string, rules: Rules, host: RecheckOf): Pi
         return Effect.map(isReady, (ready) => (ready && arm !== null ? workOf(run, open, arm, host) : undefined))
       })
     ),
-  finish: Effect.fnUntraced(function* (occupant, exit, leave) {
+  finish: Effect.fnUntraced(function* (occupant, exit, free) {
     const { recheck, withdrawal } = occupant
+    const leave = () => {
+      free()
+      run.live.passedBy.push(id)
+    }
     if (recheck === null) return leave()
     if (withdrawal?._tag === "Held") return yield* held(run, occupant, recheck, withdrawal, leave)
     if (withdrawal !== undefined || exit === undefined) return leave()
