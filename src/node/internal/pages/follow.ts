@@ -34,8 +34,14 @@ interface Follower {
   readonly folding: Semaphore.Semaphore
   /** When the log was last read, in epoch milliseconds. */
   readAt: number
-  /** Open when the host ends: nothing is put off any more. */
-  readonly closing: Latch.Latch
+  /** Of what is told by events, and of what is told by snapshots: open between runs. */
+  readonly between: { readonly events: Latch.Latch; readonly changes: Latch.Latch }
+  /** Of the last event folded when the snapshot was taken. */
+  seenAt: number
+  /** Opened when there is a reason not to wait any longer. */
+  readonly wake: Latch.Latch
+  /** The host ends: nothing is put off any more. */
+  isClosing: boolean
 }
 
 /** Keeps the pages until the scope closes, which waits until those of the last run are written. */
@@ -44,18 +50,21 @@ export const follow: (
   folder: Folder,
   render?: Renderers
 ) => Effect.Effect<void, never, Scope.Scope> = Effect.fnUntraced(function* (dispatcher, folder, render = renderers) {
-  const [folding, closing, pages] = yield* Effect.all([Semaphore.make(1), Latch.make(), make(folder, render)])
-  const follower: Follower = { dispatcher, pages, folding, closing, readAt: -Infinity }
-  const between = yield* Effect.all([Latch.make(true), Latch.make(true)])
+  const follower: Follower = {
+    ...{ dispatcher, pages: yield* make(folder, render), folding: yield* Semaphore.make(1), readAt: -Infinity },
+    ...{ between: { events: yield* Latch.make(true), changes: yield* Latch.make(true) }, seenAt: -1 },
+    ...{ wake: yield* Latch.make(), isClosing: false }
+  }
+  const { between } = follower
   // Each gets as far as it can at once, in this order: the log is read before anything live is folded, and nothing that is
   // told meanwhile is missed.
   const atOnce = { startImmediately: true }
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(refresh(follower), Effect.sleep(tickMillis))), atOnce)
-  const entries = everyRun(follower, between[0], dispatcher.events(), (item) => take(follower, item))
-  const snapshots = everyRun(follower, between[1], dispatcher.changes, (snapshot) => see(follower, snapshot))
+  const entries = everyRun(follower, between.events, dispatcher.events(), (item) => take(follower, item))
+  const snapshots = everyRun(follower, between.changes, dispatcher.changes, (snapshot) => see(follower, snapshot))
   yield* Effect.forkScoped(entries, atOnce)
   yield* Effect.forkScoped(snapshots, atOnce)
-  yield* Effect.addFinalizer(() => finish(follower, between))
+  yield* Effect.addFinalizer(() => finish(follower))
 })
 
 // -----------------------------------------------------------------------------
@@ -64,7 +73,7 @@ export const follow: (
 
 /** Takes what the stream tells of each run; the latch is open between runs. Nothing that goes wrong ends it. */
 const everyRun = <A, E extends { readonly message: string }>(
-  { pages }: Follower,
+  { pages, wake }: Follower,
   between: Latch.Latch,
   stream: Stream.Stream<A, E>,
   take: (item: A) => Effect.Effect<unknown>
@@ -74,6 +83,7 @@ const everyRun = <A, E extends { readonly message: string }>(
     Effect.catchDefect((defect) => Effect.andThen(warn("the run", String(defect)), Effect.sleep(tickMillis))),
     Effect.andThen(Effect.sync(() => (pages.wholeAt = -Infinity))),
     Effect.andThen(between.open),
+    Effect.andThen(wake.open),
     Effect.forever
   )
 
@@ -96,11 +106,25 @@ const fold = ({ pages }: Follower, entry: Dispatcher.Entry): Effect.Effect<void>
   }).pipe(Effect.catchDefect((defect) => warn(`event ${entry.cursor}`, String(defect))))
 
 /** No more snapshots than are shown. */
-const see = ({ closing, pages }: Follower, snapshot: Dispatcher.Snapshot): Effect.Effect<void> =>
+const see = (follower: Follower, snapshot: Dispatcher.Snapshot): Effect.Effect<void> =>
   Effect.suspend(() => {
-    pages.snapshot = snapshot
-    pages.isStale = true
-    return snapshot.run === "none" ? Effect.void : Effect.raceFirst(Effect.sleep(tickMillis), closing.await)
+    show(follower, snapshot)
+    return isRunning(follower.pages) ? pause(follower) : Effect.void
+  })
+
+const show = (follower: Follower, snapshot: Dispatcher.Snapshot): void => {
+  const { pages } = follower
+  pages.snapshot = snapshot
+  pages.isStale = true
+  follower.seenAt = pages.state.cursor
+}
+
+/** A second, or until a run or the host ends. */
+const pause = (follower: Follower): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (follower.isClosing) return Effect.void
+    Latch.closeUnsafe(follower.wake)
+    return Effect.raceFirst(Effect.sleep(tickMillis), follower.wake.await)
   })
 
 // -----------------------------------------------------------------------------
@@ -113,11 +137,11 @@ const see = ({ closing, pages }: Follower, snapshot: Dispatcher.Snapshot): Effec
  */
 const catchUp = (follower: Follower): Effect.Effect<boolean> =>
   Effect.gen(function* () {
-    const { closing, dispatcher, pages } = follower
-    for (;;) {
+    const { dispatcher, pages } = follower
+    while (isRunning(pages) && !follower.isClosing) {
       const since = (yield* Clock.currentTimeMillis) - follower.readAt
-      if (since < 0 || since >= wholeMillis || !isRunning(pages) || Latch.isOpen(closing)) break
-      yield* Effect.raceFirst(Effect.sleep(tickMillis), closing.await)
+      if (since < 0 || since >= wholeMillis) break
+      yield* pause(follower)
     }
     follower.readAt = yield* Clock.currentTimeMillis
     yield* Stream.runForEach(dispatcher.history(pages.state.cursor), (entry) => fold(follower, entry))
@@ -127,20 +151,28 @@ const catchUp = (follower: Follower): Effect.Effect<boolean> =>
 
 /** All of the log, before any page says what is in it. Nothing that is told meanwhile is folded in between. */
 const read = (follower: Follower): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    const { dispatcher, folding, pages } = follower
-    yield* folding.withPermit(
-      Effect.suspend(() => {
-        if (pages.isRead) return Effect.void
-        pages.state = Fold.initial()
-        return Effect.map(catchUp(follower), (isRead) => (pages.isRead = isRead))
-      })
-    )
-    if (!pages.isRead || pages.snapshot !== undefined) return
-    const found = yield* dispatcher.snapshot
-    // A run may have begun meanwhile, and have told more.
-    pages.snapshot ??= found
-  }).pipe(Effect.catch((error) => warn("the log", error.message)))
+  follower.folding.withPermit(
+    Effect.suspend(() => {
+      const { pages } = follower
+      if (pages.isRead) return Effect.void
+      pages.state = Fold.initial()
+      return Effect.map(catchUp(follower), (isRead) => void (pages.isRead = isRead))
+    })
+  )
+
+const isBetween = ({ between }: Follower): boolean => Latch.isOpen(between.events) && Latch.isOpen(between.changes)
+
+/** A snapshot of a log without a run has to be read from it: the first, or when a run came and went unseen. */
+const look = Effect.fnUntraced(
+  function* (follower: Follower) {
+    const { cursor } = follower.pages.state
+    if (!isBetween(follower) || follower.seenAt >= cursor) return
+    const found = yield* follower.dispatcher.snapshot
+    // If a run has begun meanwhile, it has told more.
+    if (isBetween(follower)) show(follower, found)
+  },
+  Effect.catch((error) => warn("the log", error.message))
+)
 
 // -----------------------------------------------------------------------------
 // writing
@@ -150,20 +182,23 @@ const refresh = (follower: Follower): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { pages } = follower
     if (!pages.isRead) yield* read(follower)
-    if (pages.isRead && (pages.isStale || isRunning(pages))) yield* write(pages)
+    if (!pages.isRead) return
+    yield* look(follower)
+    if (pages.isStale || isRunning(pages)) yield* write(pages)
   })
 
 /** The last pages. A run that outlives the host's scope is shown as it is now. */
-const finish = (follower: Follower, between: ReadonlyArray<Latch.Latch>): Effect.Effect<void> =>
+const finish = (follower: Follower): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const { closing, dispatcher, folding, pages } = follower
-    yield* closing.open
+    const { between, dispatcher, folding, pages, wake } = follower
+    follower.isClosing = true
+    yield* wake.open
     yield* Effect.yieldNow
-    if (!between.every(Latch.isOpen)) {
+    if (!isBetween(follower)) {
       // Either what follows is behind, or a run is still under way: then this answers at once.
       const found = yield* dispatcher.snapshot
-      if (found.run === "none") for (const latch of between) yield* latch.await
-      else pages.snapshot = found
+      if (found.run === "none") yield* Effect.andThen(between.events.await, between.changes.await)
+      else show(follower, found)
     }
     yield* folding.withPermit(Effect.void)
     pages.wholeAt = -Infinity

@@ -141,10 +141,13 @@ export const restOf = (state: State, snapshot: Snapshot | undefined): string =>
     ...orNone(
       table(
         ["at", "of", "reason"],
-        state.errors.toReversed().map(({ at, of, reason }) => [time(at), cell(of), cell(reason, 300)])
+        state.errors.toReversed().map(({ at, of, reason }) => [time(at), cell(of), cell(firstLine(reason), 300)])
       )
     )
   ].join("\n")
+
+/** What follows says where in the code. */
+const firstLine = (text: string): string => text.trimStart().split("\n", 1)[0] ?? ""
 
 const orNone = (lines: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...(lines.length === 0 ? ["None."] : lines),
