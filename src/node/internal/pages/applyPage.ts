@@ -79,7 +79,8 @@ const changeLines = (outcome: ApplyOutcome): ReadonlyArray<string> => {
   const { changes, patch } = outcome
   if (patch === undefined) return ["It did not say.", ""]
   if (changes === undefined) return [verbatim("text", patch.text), "", ...cutNote(patch)]
-  return [...fileLines(changes), verbatim("diff", wholeLines(patch)), "", ...cutNote(patch)]
+  const text = wholeLines(patch)
+  return [...fileLines(changes), verbatim("diff", text), "", ...cutNote({ ...patch, text })]
 }
 
 const fileLines = (changes: Changes): ReadonlyArray<string> => [

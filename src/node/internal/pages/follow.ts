@@ -147,7 +147,7 @@ const catchUp = (follower: Follower): Effect.Effect<boolean> =>
     yield* Stream.runForEach(dispatcher.history(pages.state.cursor), (entry) => fold(follower, entry))
     told(pages, "the log")
     return true
-  }).pipe(Effect.catch((error) => Effect.as(tell(follower.pages, "the log", error.message), false)))
+  }).pipe(Effect.catch((error) => Effect.as(tell(follower.pages, "the log", error), false)))
 
 /** All of the log, before any page says what is in it. Nothing that is told meanwhile is folded in between. */
 const read = (follower: Follower): Effect.Effect<void> =>

@@ -31,7 +31,7 @@ export interface Pages {
   readonly render: Renderers
   /** Held by what writes. */
   readonly writing: Semaphore.Semaphore
-  /** What was told of and is not mended, by what it befell. */
+  /** The causes of what is not mended, by what they befell. */
   readonly failures: Map<string, string>
   state: Fold.State
   /** All of the log went into the state: until then a page would say less than is known. */
@@ -65,13 +65,20 @@ export const isRunning = ({ snapshot }: Pages): boolean => snapshot !== undefine
 export const warn = (of: string, message: string): Effect.Effect<void> =>
   Effect.logWarning(`pages: ${of}: ${message} The run goes on, and this is tried again.`)
 
-/** Tells of a failure, unless it has been told of. */
-export const tell = (pages: Pages, of: string, message: string): Effect.Effect<void> =>
+/** Tells of a failure, unless one of the same cause has been told of: a full disk befalls every page. */
+export const tell = (pages: Pages, of: string, { code, message }: Told): Effect.Effect<void> =>
   Effect.suspend(() => {
-    if (pages.failures.get(of) === message) return Effect.void
-    pages.failures.set(of, message)
-    return warn(of, message)
+    const cause = code ?? message
+    const isKnown = [...pages.failures.values()].includes(cause)
+    pages.failures.set(of, cause)
+    return isKnown ? Effect.void : warn(of, message)
   })
+
+interface Told {
+  readonly message: string
+  /** Of the operating system. */
+  readonly code?: string | undefined
+}
 
 /** It is mended: the next failure is told of again. */
 export const told = (pages: Pages, of: string): boolean => pages.failures.delete(of)
@@ -109,7 +116,7 @@ const openShelf = (pages: Pages): Effect.Effect<boolean> =>
     return Effect.matchEffect(
       attempt(() => Shelf.open(pages.shelf)),
       {
-        onFailure: (error) => Effect.as(tell(pages, "their folder", error.message), false),
+        onFailure: (error) => Effect.as(tell(pages, "their folder", error), false),
         onSuccess: () =>
           Effect.sync(() => {
             // It was there, and is again, without what was in it.
@@ -129,7 +136,7 @@ const writeWhole = Effect.fnUntraced(function* (pages: Pages, now: number) {
   yield* Effect.matchEffect(
     attemptSync(() => pages.render.rest(pages.state, pages.snapshot)),
     {
-      onFailure: (error) => tell(pages, "the rest of STATUS.md", error.message),
+      onFailure: (error) => tell(pages, "the rest of STATUS.md", error),
       onSuccess: (rest) =>
         Effect.sync(() => {
           pages.rest = rest
@@ -152,7 +159,7 @@ const writeApplies = Effect.fnUntraced(function* (
       page.isStale = false
       const isWritten = yield* writePage(
         pages,
-        `applies/${name}`,
+        pageOf(name),
         () => render.apply(page),
         (text) => Shelf.writeApply(shelf, name, text)
       )
@@ -161,6 +168,8 @@ const writeApplies = Effect.fnUntraced(function* (
     if (!page.isStale && Fold.isFinal(state, page)) state.pages.delete(name)
   }
 })
+
+const pageOf = (apply: string): string => `applies/${apply}`
 
 /** Keeps few pages in memory, however many applies a log tells of and however long a disk takes none. */
 export const writeFinal = (pages: Pages): Effect.Effect<void> => {
@@ -180,6 +189,7 @@ export const writeFinal = (pages: Pages): Effect.Effect<void> => {
         if (kept.size <= mostKept) return
         if (!isFinal(page, pages.state)) continue
         kept.delete(name)
+        told(pages, pageOf(name))
         pages.isLost = true
       }
     })
@@ -196,7 +206,7 @@ const writePage = (
   Effect.matchEffect(
     Effect.flatMap(attemptSync(render), (text) => attempt(() => put(text))),
     {
-      onFailure: (error) => Effect.as(tell(pages, name, error.message), false),
+      onFailure: (error) => Effect.as(tell(pages, name, error), false),
       onSuccess: () =>
         Effect.sync(() => {
           told(pages, name)
