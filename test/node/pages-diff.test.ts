@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -74,26 +74,33 @@ describe("what a patch changes", () => {
     })
   )
 
-  it.live("is read of `diff -ru` too", () =>
-    Effect.gen(function* () {
-      const path = yield* folder
-      for (const side of ["old", "new"]) mkdirSync(join(path, side))
-      const write = (file: string, text: string) => writeFileSync(join(path, file), text)
-      write("old/a.txt", "1\n2\n")
-      write("new/a.txt", "1\n3\n4\n")
-      write("old/b.txt", "x")
-      write("new/b.txt", "y")
-      write("old/only.txt", "")
-      write("old/z.bin", "\0a")
-      write("new/z.bin", "\0b")
-      const { stdout } = spawnSync("diff", ["-ru", "old", "new"], { cwd: path, encoding: "utf8" })
-      assert.deepStrictEqual(lines(stdout), [
-        "changed new/a.txt +2 -1",
-        "changed new/b.txt +1 -1",
-        "changed new/z.bin binary"
-      ])
-    })
-  )
+  it("is read of what GNU `diff -ru` prints", () => {
+    const printed = patch(
+      "diff -ru old/a.txt new/a.txt",
+      "--- old/a.txt\t2026-01-01 00:00:00.000000000 +0000",
+      "+++ new/a.txt\t2026-01-01 00:00:00.000000000 +0000",
+      "@@ -1,2 +1,3 @@",
+      " 1",
+      "-2",
+      "+3",
+      "+4",
+      "diff -ru old/b.txt new/b.txt",
+      "--- old/b.txt\t2026-01-01 00:00:00.000000000 +0000",
+      "+++ new/b.txt\t2026-01-01 00:00:00.000000000 +0000",
+      "@@ -1 +1 @@",
+      "-x",
+      "\\ No newline at end of file",
+      "+y",
+      "\\ No newline at end of file",
+      "Only in old: only.txt",
+      "Binary files old/z.bin and new/z.bin differ"
+    )
+    assert.deepStrictEqual(lines(printed), [
+      "changed new/a.txt +2 -1",
+      "changed new/b.txt +1 -1",
+      "changed new/z.bin binary"
+    ])
+  })
 
   it("counts lines that look like headers as lines", () => {
     const one = patch("--- a/x.sql", "+++ b/x.sql", "@@ -1,2 +1,2 @@", "--- a comment", "-- b", "+++ c", "+@@ -1 +1 @@")

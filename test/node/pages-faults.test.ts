@@ -159,10 +159,14 @@ describe("pages that cannot be written", () => {
       yield* passing(Dispatcher.run(edits(3), one), "1 seconds")
       const dispatcher = yield* Dispatcher.Dispatcher
       const error = new Storage.StorageError({ operation: "read", log: "dispatch", remedy: "Wait", cause: "injected" })
-      let isBroken = true
+      let [isBroken, reads] = [true, 0]
       const broken = {
         ...dispatcher,
-        history: (after?: number) => Stream.suspend(() => (isBroken ? Stream.fail(error) : dispatcher.history(after)))
+        history: (after?: number) =>
+          Stream.suspend(() => {
+            reads++
+            return isBroken ? Stream.fail(error) : dispatcher.history(after)
+          })
       }
       const disk = memoryDisk()
       yield* follow(broken, { disk, path: "/state" })
@@ -170,8 +174,10 @@ describe("pages that cannot be written", () => {
       // A page would say less than is known.
       assert.deepStrictEqual([...disk.files.keys()], [])
       assert.strictEqual(said.filter((line) => line.includes("pages: the log: ")).length, 1)
+      yield* seconds(40)
+      assert.strictEqual(reads, 4)
       isBroken = false
-      yield* seconds(2)
+      yield* seconds(15)
       assert.deepStrictEqual(appliesOn(disk), names(3))
     }).pipe(Effect.provide(Layer.merge(layer, logger)))
   })

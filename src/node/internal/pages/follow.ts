@@ -59,7 +59,7 @@ export const follow: (
   // Each gets as far as it can at once, in this order: the log is read before anything live is folded, and nothing that is
   // told meanwhile is missed.
   const atOnce = { startImmediately: true }
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(refresh(follower), Effect.sleep(tickMillis))), atOnce)
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(guarded(refresh(follower)), untilNext(follower))), atOnce)
   const entries = everyRun(follower, between.events, dispatcher.events(), (item) => take(follower, item))
   const snapshots = everyRun(follower, between.changes, dispatcher.changes, (snapshot) => see(follower, snapshot))
   yield* Effect.forkScoped(entries, atOnce)
@@ -71,16 +71,21 @@ export const follow: (
 // following
 // -----------------------------------------------------------------------------
 
-/** Takes what the stream tells of each run; the latch is open between runs. Nothing that goes wrong ends it. */
+/** Nothing that goes wrong, a fault of these pages included, ends what follows. */
+const guarded = <A, E extends { readonly message: string }>(effect: Effect.Effect<A, E>): Effect.Effect<unknown> =>
+  effect.pipe(
+    Effect.catch((error) => Effect.andThen(warn("the run", error.message), Effect.sleep(tickMillis))),
+    Effect.catchDefect((defect) => Effect.andThen(warn("the run", String(defect)), Effect.sleep(tickMillis)))
+  )
+
+/** Takes what the stream tells of each run; the latch is open between runs. */
 const everyRun = <A, E extends { readonly message: string }>(
   { pages, wake }: Follower,
   between: Latch.Latch,
   stream: Stream.Stream<A, E>,
   take: (item: A) => Effect.Effect<unknown>
 ): Effect.Effect<never> =>
-  Stream.runForEach(stream, (item) => Effect.andThen(between.close, take(item))).pipe(
-    Effect.catch((error) => Effect.andThen(warn("the run", error.message), Effect.sleep(tickMillis))),
-    Effect.catchDefect((defect) => Effect.andThen(warn("the run", String(defect)), Effect.sleep(tickMillis))),
+  guarded(Stream.runForEach(stream, (item) => Effect.andThen(between.close, take(item)))).pipe(
     Effect.andThen(Effect.sync(() => (pages.wholeAt = -Infinity))),
     Effect.andThen(between.open),
     Effect.andThen(wake.open),
@@ -167,6 +172,7 @@ const look = Effect.fnUntraced(
   function* (follower: Follower) {
     const { cursor } = follower.pages.state
     if (!isBetween(follower) || follower.seenAt >= cursor) return
+    follower.seenAt = cursor // also when it cannot be read: not every second
     const found = yield* follower.dispatcher.snapshot
     // If a run has begun meanwhile, it has told more.
     if (isBetween(follower)) show(follower, found)
@@ -186,6 +192,10 @@ const refresh = (follower: Follower): Effect.Effect<void> =>
     yield* look(follower)
     if (pages.isStale || isRunning(pages)) yield* write(pages)
   })
+
+/** A log that cannot be read is not read every second. */
+const untilNext = ({ pages }: Follower): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.sleep(pages.isRead || !pages.failures.has("the log") ? tickMillis : wholeMillis))
 
 /** The last pages. A run that outlives the host's scope is shown as it is now. */
 const finish = (follower: Follower): Effect.Effect<void> =>

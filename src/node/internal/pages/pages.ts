@@ -63,7 +63,7 @@ export const isRunning = ({ snapshot }: Pages): boolean => snapshot !== undefine
 // -----------------------------------------------------------------------------
 
 export const warn = (of: string, message: string): Effect.Effect<void> =>
-  Effect.logWarning(`pages: ${of}: ${message} The run goes on, and this is tried again.`)
+  Effect.logWarning(`pages: ${of}: ${message} (the run goes on, and this is tried again)`)
 
 /** Tells of a failure, unless one of the same cause has been told of: a full disk befalls every page. */
 export const tell = (pages: Pages, of: string, { code, message }: Told): Effect.Effect<void> =>

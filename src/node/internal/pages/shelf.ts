@@ -31,7 +31,14 @@ export const open = async ({ applies, disk, status }: Shelf): Promise<void> => {
   }
 }
 
-export const isOpen = ({ applies, disk }: Shelf): boolean => disk.exists(applies.path)
+/** Whether the folders are there. Where that cannot be told, opening them says why. */
+export const isOpen = ({ applies, disk }: Shelf): boolean => {
+  try {
+    return disk.exists(applies.path)
+  } catch {
+    return false
+  }
+}
 
 export const writeStatus = (shelf: Shelf, text: string): Promise<void> => replace(shelf.status, "STATUS.md", text)
 

@@ -30,18 +30,20 @@ const standing = ({ run }: State, snapshot: Snapshot | undefined): ReadonlyArray
   const name = run === undefined ? "the run" : `run ${count(run.start)}`
   const since = run === undefined ? "" : `, begun ${time(run.at)}`
   if (snapshot !== undefined && snapshot.run !== "none") {
-    return [`- ${name} is ${snapshot.run}${since}`, ...spent(snapshot)]
+    return [`- ${name} is ${snapshot.run}${since}`, ...versionOf(snapshot), ...spentIn(snapshot)]
   }
   const end = snapshot?.end ?? null
   const at = run?.endedAt === undefined ? "" : `, ended ${time(run.endedAt)}`
   // A run without an end was killed, or is of another process.
-  return [`- ${name} ${end === null ? "has not ended, and is not of this process" : endOf(end)}${since}${at}`]
+  const became = end === null ? "has not ended, and is not of this process" : endOf(end)
+  return [`- ${name} ${became}${since}${at}`, ...versionOf(snapshot)]
 }
 
-const spent = ({ spentUsd, version }: Snapshot): ReadonlyArray<string> => [
-  ...(version === null ? [] : [`- version ${code(version)}`]),
-  `- its turns cost ${usd(spentUsd)} USD so far, as far as that is known`
-]
+const versionOf = (snapshot: Snapshot | undefined): ReadonlyArray<string> =>
+  snapshot === undefined || snapshot.version === null ? [] : [`- version ${code(snapshot.version)}`]
+
+const spentIn = ({ spentUsd }: Snapshot): ReadonlyArray<string> =>
+  spentUsd === 0 ? [] : [`- its turns cost ${usd(spentUsd)} USD so far, as far as that is known`]
 
 const endOf = (end: DispatcherEvent.RunEnd): string => {
   switch (end._tag) {
