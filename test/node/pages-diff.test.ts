@@ -121,6 +121,12 @@ describe("what a patch changes", () => {
     assert.deepStrictEqual(lines(two), ["added new +1 -0", "removed old +0 -1"])
   })
 
+  it("tells a file of git from one of another program behind it", () => {
+    const hunk = ["@@ -1 +1 @@", "-1", "+2"]
+    const both = patch("diff --git a/x b/x", "--- a/x", "+++ b/x", ...hunk, "--- y.old", "+++ y", ...hunk)
+    assert.deepStrictEqual(lines(both), ["changed x +1 -1", "changed y +1 -1"])
+  })
+
   it("keeps names that only look as if they had a prefix", () => {
     const one = patch("diff --git a/x a/x", "--- a/x", "+++ a/x", "@@ -1 +1 @@", "-1", "+2")
     assert.deepStrictEqual(lines(one), ["changed a/x +1 -1"])

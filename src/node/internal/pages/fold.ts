@@ -279,7 +279,6 @@ const settle = (page: ApplyPage, at: number, outcome: ApplyOutcome): void => {
 
 const endApply = (state: State, { apply, applied, at }: Of<"ApplyEnded">): void => {
   for (const id of state.taking) dropRequest(state, id)
-  state.taking = []
   if (applied._tag === "Changed") state.newest = apply
   change(state, apply, (page) => settle(page, at, outcomeOf(applied)))
 }

@@ -147,13 +147,10 @@ const writeWhole = Effect.fnUntraced(function* (pages: Pages, now: number) {
 })
 
 /** Writes pages, and forgets those that will not change any more. */
-const writeApplies = Effect.fnUntraced(function* (
-  pages: Pages,
-  isMeant: (page: Fold.ApplyPage, state: Fold.State) => boolean
-) {
+const writeApplies = Effect.fnUntraced(function* (pages: Pages, isMeant: typeof Fold.isFinal) {
   const { render, shelf, state } = pages
   for (const [name, page] of state.pages) {
-    if (!isMeant(page, state)) continue
+    if (!isMeant(state, page)) continue
     if (page.isStale) {
       // Before it is made: what is folded in while it is written is not in it.
       page.isStale = false
@@ -173,27 +170,26 @@ const pageOf = (apply: string): string => `applies/${apply}`
 
 /** Keeps few pages in memory, however many applies a log tells of and however long a disk takes none. */
 export const writeFinal = (pages: Pages): Effect.Effect<void> => {
-  if (pages.state.pages.size <= mostWaiting) return Effect.void
-  const isFinal = (page: Fold.ApplyPage, state: Fold.State) => Fold.isFinal(state, page)
-  const written =
-    pages.failures.size > 0
-      ? Effect.void
-      : pages.writing.withPermit(
-          Effect.flatMap(openShelf(pages), (isOpen) => (isOpen ? writeApplies(pages, isFinal) : Effect.void))
-        )
-  return Effect.andThen(
-    written,
-    Effect.sync(() => {
-      const { pages: kept } = pages.state
-      for (const [name, page] of kept) {
-        if (kept.size <= mostKept) return
-        if (!isFinal(page, pages.state)) continue
-        kept.delete(name)
-        told(pages, pageOf(name))
-        pages.isLost = true
-      }
-    })
-  )
+  if (finalIn(pages).length <= mostWaiting) return Effect.void
+  if (pages.failures.size > 0) return Effect.sync(() => dropOldest(pages))
+  return pages.writing
+    .withPermit(
+      Effect.flatMap(openShelf(pages), (isOpen) => (isOpen ? writeApplies(pages, Fold.isFinal) : Effect.void))
+    )
+    .pipe(Effect.andThen(Effect.sync(() => dropOldest(pages))))
+}
+
+const finalIn = ({ state }: Pages): ReadonlyArray<string> => {
+  if (state.pages.size <= mostWaiting) return []
+  return [...state.pages].flatMap(([name, page]) => (Fold.isFinal(state, page) ? [name] : []))
+}
+
+const dropOldest = (pages: Pages): void => {
+  for (const name of finalIn(pages).slice(0, -mostKept)) {
+    pages.state.pages.delete(name)
+    told(pages, pageOf(name))
+    pages.isLost = true
+  }
 }
 
 /** True when it is on the disk. */
