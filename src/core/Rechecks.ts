@@ -16,9 +16,12 @@ export interface Try<out C extends Case = Case> {
   readonly case: C
   /** The apply that is judged. */
   readonly apply: string
-  /** `control`: this run is of the version before the apply. Only asked for when the workload says `controls`. */
+  /** `control`: this run is of a version before the apply. Only asked for when the workload says `controls`. */
   readonly arm: Arm
-  /** The version to run on: the one the apply made, or with `control` the one before it. */
+  /**
+   * The version to run on: the one the apply made, or with `control` the one before it. While a regression of the case is
+   * not repaired, its controls are of the version before that one.
+   */
   readonly version: string
   /** What the apply changed, when it said so. */
   readonly patch: string | null

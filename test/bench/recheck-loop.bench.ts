@@ -43,7 +43,7 @@ const trial = (world: World, rule: RecheckRule.RecheckRule, random: () => number
   for (const [id, rate] of rates) {
     const known = Array.from({ length: world.earlier - 1 }, () => random() < rate)
     const passed = 1 + known.filter(Boolean).length
-    loop.state.histories.set(id, { passed, failed: world.earlier - passed, regressed: undefined })
+    loop.state.histories.set(id, { passed, failed: world.earlier - passed, regressed: undefined, good: undefined })
   }
   const grade = (id: string) => (random() < rates.get(id)! ? "pass" : "failure")
   let runs = 0

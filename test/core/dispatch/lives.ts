@@ -2,7 +2,7 @@
 import { Effect, Exit, Fiber, Layer, Stream } from "effect"
 import * as fc from "fast-check"
 import { Dispatcher, Storage } from "shiftboss"
-import { Advance, FaultyStorage } from "shiftboss/testing"
+import { Advance, type FaultyStorage } from "shiftboss/testing"
 
 /** How a life ends before the work is done. */
 export type Blow =

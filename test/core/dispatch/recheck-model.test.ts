@@ -6,7 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { TestClock } from "effect/testing"
 import { Clock, Effect, Schema } from "effect"
 import * as fc from "fast-check"
-import { Case, Dispatcher, type DispatcherEvent, Improvements, RecheckRule, Rechecks, Verdict } from "shiftboss"
+import { Case, Dispatcher, type DispatcherEvent, Improvements, RecheckRule, type Rechecks, Verdict } from "shiftboss"
 import { FaultyStorage } from "shiftboss/testing"
 import { seeded } from "../recheck/support.ts"
 import { type Blow, blow, eventsOn, live } from "./lives.ts"
@@ -126,7 +126,8 @@ const workload = (program: Program, watch: Watch, isDead: () => boolean) => {
           yield* seat.step("run", step(run, "run"))
           watch.ended.add(`${run} run`)
           if (one.try % 2 === 0) yield* seat.hold("quota", (yield* Clock.currentTimeMillis) + 20_000)
-          yield* seat.step("grade", step(key, "grade"))
+          const graded = yield* seat.step("grade", Effect.as(step(key, "grade"), key))
+          watch.expect(graded === key, `the grading of ${graded} was taken for that of ${key}`)
           watch.ended.add(`${key} grade`)
           const said = saidBy(program, one, key)
           return said === "error" ? yield* Effect.fail("the sandbox broke") : said

@@ -128,7 +128,7 @@ describe("a try that is made again", () => {
 })
 
 describe("a newer apply", () => {
-  it("takes over what has no counted try yet, and leaves the rest, of which it files no repair", () => {
+  it("takes over what has no counted try yet; the rest ends as it began, asks for nothing, and is looked at anew", () => {
     const loop = begun(2)
     const { case: tried, arm } = loop.take()!
     loop.say(tried, arm, "failure")
@@ -141,13 +141,48 @@ describe("a newer apply", () => {
       loop.ended.map((ended) => [ended.case, ended.apply, ended.outcome._tag === "Regressed" && ended.outcome.request]),
       [
         [tried, "001", null],
-        [untried, "002", `${untried}@recheck-002`]
+        [untried, "002", `${untried}@recheck-002`],
+        [tried, "002", `${tried}@recheck-002`]
       ]
     )
   })
 })
 
 describe("a regression", () => {
+  it("of a version that is gone is looked for on the one there is, and beside the last version that was good", () => {
+    const loop = begun(1, rulesOf())
+    const { case: id, arm } = loop.take()!
+    loop.say(id, arm, "failure")
+    loop.apply(2)
+    const first = loop.state.open.get(id)!
+    loop.drain((_, arm) => (first === loop.state.open.get(id) && arm === "new" ? "failure" : "pass"))
+    assert.deepStrictEqual(
+      loop.ended.map(({ apply, outcome }) => [apply, outcome]),
+      [
+        ["001", { _tag: "Regressed", confirmed: true, request: null }],
+        ["002", { _tag: "Passed", unstable: false }]
+      ]
+    )
+    const again = loop.log.filter((entry) => entry._tag === "RechecksQueued").at(-1)
+    assert.deepStrictEqual(again, { _tag: "RechecksQueued", at: 0, apply: "002", cases: [{ case: id, rev: 1 }] })
+    assert.deepStrictEqual([first.baseline, first.change.to], ["v0", "v1"])
+  })
+
+  it("is judged beside the last version that was good until the case passes again", () => {
+    const loop = begun(1, rulesOf())
+    const fail = (_: string, arm: RecheckRule.Arm) => (arm === "new" ? "failure" : "pass")
+    const baselines: Array<string> = []
+    for (const n of [2, 3]) {
+      loop.drain(fail)
+      loop.apply(n, [...loop.state.repairs.keys()])
+      baselines.push(loop.state.open.get("c0")!.baseline)
+    }
+    loop.drain(() => "pass")
+    loop.apply(4)
+    baselines.push(loop.state.open.get("c0")!.baseline)
+    assert.deepStrictEqual(baselines, ["v0", "v0", "v3"])
+  })
+
   it("asks for a repair until an apply has taken it, across restarts, and never again", () => {
     const loop = begun(1)
     loop.drain(() => "failure")
@@ -224,11 +259,16 @@ it("what is known of a case is counted on by its rechecks at unchanged quality",
   loop.queue()
   const answers: Array<Outcome> = ["failure", "failure", "error", "pass", "pass"] // new, new, control twice, new
   loop.drain(() => answers.shift()!)
-  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 4, failed: 2, regressed: undefined })
+  assert.deepStrictEqual(loop.state.histories.get("c0"), {
+    passed: 4,
+    failed: 2,
+    regressed: undefined,
+    good: undefined
+  })
   loop.append(applyOf(3))
   loop.queue()
   loop.drain((_, arm) => (arm === "new" ? "failure" : "pass"))
-  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 6, failed: 2, regressed: "confirmed" })
+  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 6, failed: 2, regressed: "confirmed", good: "v2" })
 })
 
 it("after a crash at any append nothing is tried again, and it ends as if nothing had happened", () => {

@@ -61,9 +61,14 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
     const woken = begun.requests.flatMap((id) => run.state.pending.get(id)?.case ?? [])
     // One by one: to queue all that is woken and held anew would make each apply cost what waits beside it.
     const end = { _tag: "ApplyEnded", at, apply: name, applied: exit.value } as const
-    yield* run.journal.commit([end, ...rechecksOf(run, name, exit.value, at)], () => {
-      for (const id of woken) run.live.woken.push(id)
-    })
+    // Not while a try is judged: what that brings to an end goes by the last apply.
+    yield* run.judging.withPermit(
+      Effect.suspend(() =>
+        run.journal.commit([end, ...rechecksOf(run, name, exit.value, at)], () => {
+          for (const id of woken) run.live.woken.push(id)
+        })
+      )
+    )
     return yield* applyEnded(exit.value._tag)
   }
   // Cut off: it stays begun, and is called again with the same name and batch at the next start.

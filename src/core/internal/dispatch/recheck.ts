@@ -59,9 +59,9 @@ const standingOf = (run: Run, id: string): Standing | undefined => {
 const workOf = (run: Run, open: OpenRecheck, arm: Arm, host: RecheckOf): Work | undefined => {
   const case_ = run.live.selection.byId.get(open.case)
   if (case_ === undefined) return undefined
-  const { apply, from, to, patch = null } = open.change
+  const { apply, to, patch = null } = open.change
   const { number } = open.tries[arm]
-  const version = arm === "new" ? to : from
+  const version = arm === "new" ? to : open.baseline
   return {
     recheck: { apply, arm, try: number },
     memory: memoryOf(run, open, arm),

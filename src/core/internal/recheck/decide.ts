@@ -162,12 +162,26 @@ const endsOf = (
 ): ReadonlyArray<RecheckEvent> => {
   switch (next._tag) {
     case "Ends":
-      return [ended(recheck, outcomeOf(state, recheck, next.judgement, rules), at)]
+      return withRequeued(state, [ended(recheck, outcomeOf(state, recheck, next.judgement, rules), at)], at)
     case "AllEnd":
-      return allEnd(state, recheck.change.apply, next.finding, rules, at)
+      return withRequeued(state, allEnd(state, recheck.change.apply, next.finding, rules, at), at)
     default:
       return []
   }
+}
+
+/**
+ * What regressed on a version that is gone is rechecked on the one there is: a repair of the former would come too late,
+ * and without one nobody would ask for it.
+ */
+const withRequeued = (state: State, events: ReadonlyArray<RecheckEvent>, at: number): ReadonlyArray<RecheckEvent> => {
+  const { change } = state
+  if (change === undefined) return events
+  const cases = events.flatMap((event) => {
+    const isLate = event._tag === "RecheckEnded" && event.outcome._tag === "Regressed" && event.apply !== change.apply
+    return isLate ? [{ case: event.case, rev: state.open.get(event.case)?.rev ?? 1 }] : []
+  })
+  return cases.length === 0 ? events : [...events, { _tag: "RechecksQueued", at, apply: change.apply, cases }]
 }
 
 const outcomeOf = (

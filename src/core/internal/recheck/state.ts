@@ -40,6 +40,11 @@ export interface OpenRecheck {
   /** Epoch milliseconds. */
   readonly queuedAt: number
   change: Change
+  /**
+   * What control runs are made on: the version before the apply. Of a case that had regressed already, the version before
+   * that, for one it is known to fail on could not tell the apply from what is left unrepaired.
+   */
+  baseline: string
   state: "queued" | "running"
   newPassed: number
   newFailed: number
@@ -197,13 +202,15 @@ const open = (state: State, id: string, rev: number, queuedAt: number): void => 
   if (change === undefined) return
   const none = { newPassed: 0, newFailed: 0, controlPassed: 0, controlFailed: 0, voids: 0 }
   const recheck: OpenRecheck = {
-    ...{ case: id, rev, queuedAt, change, state: "queued", ...none },
+    ...{ case: id, rev, queuedAt, change, baseline: baselineOf(state, id, change), state: "queued", ...none },
     ...{ reason: null, broke: false, repair: undefined, tries: { new: begun(1), control: begun(1) } },
     told: new Map()
   }
   state.open.set(id, recheck)
   enlist(state, recheck)
 }
+
+const baselineOf = (state: State, id: string, change: Change): string => state.histories.get(id)?.good ?? change.from
 
 const enlist = (state: State, { case: id, change }: OpenRecheck): void => {
   const batch: Batch = state.batches.get(change.apply) ?? { members: new Map(), finding: undefined }
@@ -218,6 +225,7 @@ const move = (state: State, recheck: OpenRecheck): void => {
   withdraw(state, recheck)
   dropBatch(state, recheck)
   recheck.change = state.change
+  recheck.baseline = baselineOf(state, recheck.case, state.change)
   recheck.voids = 0
   recheck.tries = { new: begun(1), control: begun(1) }
   enlist(state, recheck)
@@ -302,7 +310,8 @@ const remember = (state: State, recheck: OpenRecheck, outcome: Exclude<RecheckOu
   state.histories.set(id, {
     passed: passed + recheck.controlPassed + (isGood ? recheck.newPassed : 0),
     failed: failed + recheck.controlFailed + (isGood ? recheck.newFailed : 0),
-    regressed: isGood ? undefined : outcome.confirmed ? "confirmed" : "unconfirmed"
+    regressed: isGood ? undefined : outcome.confirmed ? "confirmed" : "unconfirmed",
+    good: isGood ? undefined : recheck.baseline
   })
   if (isGood && outcome.unstable) state.unstable.add(id)
   else if (isGood) state.unstable.delete(id)
