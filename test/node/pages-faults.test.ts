@@ -42,7 +42,7 @@ const names = (count: number) =>
   Array.from({ length: count }, (_, n) => `/state/applies/${`${n + 1}`.padStart(3, "0")}.md`)
 
 const appliesOn = ({ files }: { readonly files: ReadonlyMap<string, string> }) =>
-  [...files.keys()].filter((file) => file.startsWith("/state/applies/")).toSorted()
+  [...files.keys()].filter((file) => /^\/state\/applies\/[^.]/.test(file)).toSorted()
 
 const followOn = (disk: ReturnType<typeof memoryDisk>, render?: Renderers) =>
   Effect.flatMap(Dispatcher.Dispatcher, (dispatcher) => follow(dispatcher, { disk, path: "/state" }, render))
@@ -52,18 +52,24 @@ describe("pages that cannot be written", () => {
     const { said, logger } = hearing()
     return Effect.gen(function* () {
       const disk = memoryDisk()
-      yield* followOn(disk)
+      let made = 0
+      yield* followOn(disk, { ...renderers, apply: (page) => (made++, renderers.apply(page)) })
       yield* seconds(1)
       disk.broken = "ENOSPC"
-      // More applies than are kept in memory meanwhile.
       const run = yield* Effect.forkChild(Dispatcher.run(edits(150), one))
-      yield* Advance.advance("160 seconds", "2 seconds")
+      yield* Advance.advance("130 seconds", "2 seconds")
+      made = 0
+      yield* Advance.advance("14 seconds", "2 seconds")
+      // More applies than are kept in memory meanwhile: so many are tried each time, and the newest.
+      assert.strictEqual(made, 65)
+      yield* Advance.advance("16 seconds", "2 seconds")
       assert.strictEqual((yield* Fiber.join(run)).end._tag, "Finished")
       assert.deepStrictEqual(appliesOn(disk), [])
       assert.deepStrictEqual(said.length, 1)
       assert.include(said[0], "pages: STATUS.md: ENOSPC")
       disk.broken = undefined
       yield* seconds(20)
+      assert.isFalse([...disk.files.keys()].some((file) => file.endsWith(".tmp")))
       assert.deepStrictEqual(appliesOn(disk), names(150))
       assert.include(disk.files.get("/state/STATUS.md"), "- run 1 is finished")
     }).pipe(Effect.provide(Layer.merge(layer, logger)))
@@ -81,6 +87,21 @@ describe("pages that cannot be written", () => {
       yield* seconds(50)
       yield* Fiber.join(run)
       assert.deepStrictEqual(appliesOn(disk), names(60))
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("to a folder that was removed are there also when the host ends at once", () =>
+    Effect.gen(function* () {
+      const disk = memoryDisk()
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* followOn(disk)
+          yield* passing(Dispatcher.run(edits(20), one), "1 seconds")
+          for (const file of [...disk.files.keys()]) disk.files.delete(file)
+          disk.folders.clear()
+        })
+      )
+      assert.deepStrictEqual(appliesOn(disk), names(20))
     }).pipe(Effect.provide(layer))
   )
 
@@ -181,6 +202,29 @@ describe("pages that cannot be written", () => {
       assert.deepStrictEqual(appliesOn(disk), names(3))
     }).pipe(Effect.provide(Layer.merge(layer, logger)))
   })
+
+  it.effect("because the log cannot be read when something was missed are whole when it can", () =>
+    Effect.gen(function* () {
+      const dispatcher = yield* Dispatcher.Dispatcher
+      const error = new Storage.StorageError({ operation: "read", log: "dispatch", remedy: "Wait", cause: "injected" })
+      let isBroken = false
+      const lossy = {
+        ...dispatcher,
+        events: () => Stream.filter(dispatcher.events(), (item) => item._tag === "Gap" || item.cursor % 3 === 0),
+        history: (after?: number) => Stream.suspend(() => (isBroken ? Stream.fail(error) : dispatcher.history(after)))
+      }
+      const disk = memoryDisk()
+      yield* follow(lossy, { disk, path: "/state" })
+      isBroken = true
+      const run = yield* Effect.forkChild(Dispatcher.run(edits(60), one))
+      yield* seconds(20)
+      assert.deepStrictEqual(appliesOn(disk), [])
+      isBroken = false
+      yield* seconds(50)
+      yield* Fiber.join(run)
+      assert.deepStrictEqual(appliesOn(disk).slice(0, 59), names(59))
+    }).pipe(Effect.provide(layer))
+  )
 
   it.live("on a disk that is really full, or whose folder is really gone, are there when that is over", () =>
     Effect.gen(function* () {

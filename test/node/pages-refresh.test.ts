@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { Case, Dispatcher, Improvements, Storage } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { follow } from "../../src/node/internal/pages/follow.ts"
@@ -110,6 +110,28 @@ describe("the status page", () => {
       )
       assert.include(status(disk), "- run 2 is finished")
       assert.deepStrictEqual(rows(disk, "Counts")[0], ["completed", "3", "passed", "0"])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("is of the end also when what follows the run was behind", () =>
+    Effect.gen(function* () {
+      const disk = memoryDisk()
+      const dispatcher = yield* Dispatcher.Dispatcher
+      const goOn = yield* Deferred.make<void>()
+      // From the second on, events come only when the host is about to end.
+      const late = (item: Dispatcher.Entry | Dispatcher.Gap) =>
+        item._tag === "Entry" && item.cursor === 1 ? Effect.succeed(item) : Effect.as(Deferred.await(goOn), item)
+      const behind = { ...dispatcher, events: () => Stream.mapEffect(dispatcher.events(), late) }
+      const scope = yield* Scope.make()
+      yield* Scope.provide(follow(behind, { disk, path: "/state" }), scope)
+      yield* Dispatcher.run({ cases: cases("a"), train: () => Effect.fail("it broke") })
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* Advance.settle
+      assert.isUndefined(closing.pollUnsafe())
+      yield* Deferred.succeed(goOn, undefined)
+      yield* Fiber.join(closing)
+      assert.include(status(disk), "- run 1 is finished")
+      assert.strictEqual(rows(disk, "Latest errors").length, 1)
     }).pipe(Effect.provide(layer))
   )
 

@@ -8,7 +8,7 @@ export interface MemoryDisk extends Disk {
   readonly folders: Set<string>
   /** The files that were put in place, in order. */
   readonly written: Array<string>
-  /** Why nothing can be written. */
+  /** Why nothing can be written or removed. */
   broken: "ENOSPC" | undefined
 }
 
@@ -21,6 +21,7 @@ export const memoryDisk = (): MemoryDisk => {
     ...{ files, folders, written: [], broken: undefined },
     open: async (path) => {
       if (!folders.has(dirname(path))) return absent()
+      if (files.has(path)) throw failure("EEXIST")
       files.set(path, "")
       return {
         ...{
@@ -52,7 +53,10 @@ export const memoryDisk = (): MemoryDisk => {
       files.set(to, text)
       disk.written.push(to)
     },
-    remove: async (path) => void (files.delete(path) || (await absent())),
+    remove: async (path) => {
+      if (disk.broken !== undefined && files.has(path)) throw failure(disk.broken)
+      if (!files.delete(path)) await absent()
+    },
     exists: (path) => folders.has(path) || files.has(path),
     ...{ link: unused, modifiedAt: unused, setModifiedAt: unused, text: unused }
   }
