@@ -217,10 +217,11 @@ describe("pages that cannot be written", () => {
       yield* follow(lossy, { disk, path: "/state" })
       isBroken = true
       const run = yield* Effect.forkChild(Dispatcher.run(edits(60), one))
-      yield* seconds(20)
+      // Read in vain at least twice.
+      yield* seconds(35)
       assert.deepStrictEqual(appliesOn(disk), [])
       isBroken = false
-      yield* seconds(50)
+      yield* seconds(40)
       yield* Fiber.join(run)
       assert.deepStrictEqual(appliesOn(disk).slice(0, 59), names(59))
     }).pipe(Effect.provide(layer))
