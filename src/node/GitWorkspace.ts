@@ -120,11 +120,13 @@ const locked = Effect.fn("GitWorkspace.locked")(function* (asked: string | undef
   const { own } = repository
   for (const name of ["index.lock", "HEAD.lock"]) {
     const lock = join(own, name)
-    if (!(yield* exists(lock))) continue
+    const since = yield* modified(lock)
+    if (since === undefined) continue
     const holder = yield* heldBy(lock)
     const fix =
       holder === undefined
-        ? `No process has it open, so a git that died has most likely left it. See that none works here, then rm ${inShell(lock)}.`
+        ? `It is there since ${since}, and no process that this user can look at has it open; whether one of another user, ` +
+          `container or host holds it is not known. See that no git works in this repository, then rm ${inShell(lock)}.`
         : `Process ${holder} has it open. Wait for it to end, or stop it; then remove the lock if it is still there.`
     return { lock, fix }
   }
@@ -136,6 +138,14 @@ const locked = Effect.fn("GitWorkspace.locked")(function* (asked: string | undef
 })
 
 const inShell = (path: string): string => `'${path.replaceAll("'", `'\\''`)}'`
+
+const modified = (path: string) =>
+  Effect.promise(() =>
+    lstat(path).then(
+      ({ mtime }) => mtime.toISOString(),
+      () => undefined
+    )
+  )
 
 const exists = (path: string) =>
   Effect.promise(() =>

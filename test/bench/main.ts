@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { machine } from "./measure.ts"
 
-const own = ["storage", "dispatch", "wake", "whole-run", "reading", "schedule", "recheck", "recheck-loop"]
+const own = ["storage", "dispatch", "wake", "whole-run", "reading", "turns", "schedule", "recheck", "recheck-loop"]
 const known = [...own, "peers"]
 const performancePage = new URL("../../docs/performance.md", import.meta.url)
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))

@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, openSync, closeSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  closeSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Exit, Layer } from "effect"
@@ -221,6 +231,7 @@ describe("a work tree is locked", () => {
       const found = yield* locked(linked)
       assert.strictEqual(found?.lock, lock)
       assert.include(found?.fix ?? "", `rm '${lock}'`)
+      assert.include(found?.fix ?? "", `since ${statSync(lock).mtime.toISOString()}`)
     })
   )
 
