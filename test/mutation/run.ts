@@ -32,7 +32,7 @@ const optionsFor = (name: string) => ({
   clearTextReporter: { allowColor: false, allowEmojis: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: `${here}/reports/${name}.json` },
   tempDirName: `${here}/.stryker`,
-  concurrency: 2,
+  concurrency: 1,
   dryRunTimeoutMinutes: 30,
   timeoutMS: 20_000
 })
