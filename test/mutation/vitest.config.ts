@@ -3,4 +3,6 @@ import { areas } from "./areas.ts"
 
 const tests = areas[process.env["MUTATION_AREA"] ?? ""]?.tests ?? []
 
-export default { ...project, test: { ...project.test, include: [...tests] } }
+const area: typeof project = { ...project, test: { ...project.test, include: [...tests] } }
+
+export default area
