@@ -10,3 +10,8 @@ export {
 export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"
 export * as WallClock from "./WallClock.ts"
+export {
+  type Case as WorkflowsCase,
+  type Subject as WorkflowsSubject,
+  workflowsConformance
+} from "./WorkflowsConformance.ts"

@@ -74,7 +74,7 @@ const verdicts = (storage: Storage.Storage["Service"]) =>
   )
 
 for (const controls of [false, true]) {
-  describe(`a recheck that is cut off anywhere, ${controls ? "with" : "without"} controls`, () => {
+  describe(`a recheck ${controls ? "with" : "without"} controls that is cut off anywhere`, () => {
     it.live("ends with the same verdicts and one repair, and no run of a try is bought twice", () =>
       Effect.gen(function* () {
         const report = yield* CrashEverywhere.crashEverywhere(
