@@ -66,7 +66,11 @@ describe("rechecks", () => {
       const skips = () => Effect.succeed(Improvements.skipped("nothing"))
       const first = yield* Dispatcher.run(workload({ recheck: never, apply: skips }), { rechecks: 4 })
       const second = yield* Dispatcher.run(workload({ recheck: never, ids: ["c", "ask 2"] }), { rechecks: 0 })
-      assert.deepStrictEqual([first.rechecks, second.rechecks, yield* rechecks], [[], [], []])
+      const stays = () => Effect.succeed(Improvements.changed("v1", "v1"))
+      const third = yield* Dispatcher.run(workload({ recheck: never, ids: ["c", "ask 3"], apply: stays }), {
+        rechecks: 4
+      })
+      assert.deepStrictEqual([first.rechecks, second.rechecks, third.rechecks, yield* rechecks], [[], [], [], []])
     }).pipe(Effect.provide(layer))
   )
 

@@ -86,7 +86,8 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
 /** Queued with the end of the apply, so that no crash falls between. */
 const rechecksOf = (run: Run, apply: string, applied: Applied, at: number): ReadonlyArray<RecheckEvent> => {
   const { rechecks } = run.live
-  if (applied._tag !== "Changed" || rechecks === undefined || rechecks.rechecks === 0) return []
+  if (applied._tag !== "Changed" || applied.from === applied.to) return []
+  if (rechecks === undefined || rechecks.rechecks === 0) return []
   const { cases, phases } = run.state
   const revOf = (id: string) => {
     const selected = run.live.selection.byId.get(id)

@@ -180,7 +180,7 @@ export const evolve = (state: State, event: DispatcherEvent): State => {
 }
 
 const applied = (state: State, { apply, applied }: Extract<DispatcherEvent, { readonly _tag: "ApplyEnded" }>): void => {
-  if (applied._tag === "Changed") {
+  if (applied._tag === "Changed" && applied.from !== applied.to) {
     const { from, to, patch } = applied
     state.change = { apply, from, to, patch, isRepair: state.taking.length > 0 }
   }
