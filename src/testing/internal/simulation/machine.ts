@@ -2,7 +2,7 @@
  * A machine that runs fibers one task at a time, in an order that is decided, on a clock that moves only when nothing else
  * can run. Its processes can be killed and paused between any two operations.
  */
-import { Clock, Context, Duration, Effect, type Fiber, Random, Scheduler } from "effect"
+import { Clock, Context, Duration, Effect, type Fiber, Random, References, Scheduler } from "effect"
 import { Chance, Decisions, type Tape } from "./decisions.ts"
 
 // -----------------------------------------------------------------------------
@@ -189,6 +189,8 @@ export class Machine {
     const random = new Chance(this.decisions.seed, `random${this.processes.length}`)
     return Context.make(Scheduler.Scheduler, process as Scheduler.Scheduler).pipe(
       Context.add(Clock.Clock, process.clock),
+      // What runs the simulation is no part of what a fiber in it is called after.
+      Context.add(References.CurrentStackFrame, undefined),
       Context.add(Random.Random, {
         nextDoubleUnsafe: () => random.fraction(),
         nextIntUnsafe: () => Math.floor((random.fraction() - 0.5) * 2 * Number.MAX_SAFE_INTEGER)

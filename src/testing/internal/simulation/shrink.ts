@@ -2,10 +2,13 @@
  * Makes a failing tape short: what can be left out without the run coming out well is left out.
  */
 import { Effect } from "effect"
-import type { Tape } from "./decisions.ts"
+import type { Decision, Tape } from "./decisions.ts"
+
+/** Decisions of one kind often do not matter at all: whose pre-emption it is, is no kind. */
+const kindOf = ({ label }: Decision): string => label.replace(/\.\d+$/, "")
 
 /**
- * Leaves out parts of the tape, halves first and single decisions last (Zeller, "Simplifying and isolating failure-inducing
+ * Leaves out one kind of decision after the other, then parts of the tape, halves first and single decisions last (Zeller, "Simplifying and isolating failure-inducing
  * input", 2002), then makes what is left as small as it can be. Asks at most `runs` times whether a tape still fails.
  */
 export const shrink = Effect.fnUntraced(function* <R>(
@@ -28,7 +31,10 @@ export const shrink = Effect.fnUntraced(function* <R>(
     }
     return shortest.tape.length < before
   })
-  for (let size = tape.length; size > 1; size = Math.floor(size / 2)) yield* leaveOut(size)
+  for (const kind of new Set(tape.map(kindOf))) {
+    yield* attempt(shortest.tape.filter((decision) => kindOf(decision) !== kind))
+  }
+  for (let size = shortest.tape.length; size > 1; size = Math.floor(size / 2)) yield* leaveOut(size)
   while ((yield* leaveOut(1)) && shortest.runs > 0) continue
   for (const [at, decision] of shortest.tape.entries()) {
     if (decision.value > 1) yield* attempt(shortest.tape.with(at, { ...decision, value: 1 }))

@@ -121,13 +121,15 @@ const start = Effect.fnUntraced(function* <A, E, R>(
       process.kill()
     })
   })
+  const kill = () => {
+    if (process.state === "dead") return
+    process.kill()
+    end(undefined)
+  }
   return {
     exit: Deferred.await(ended),
-    kill: Effect.sync(() => {
-      if (process.state === "dead") return
-      process.kill()
-      end(undefined)
-    }),
+    kill: Effect.sync(kill),
+    killUnsafe: kill,
     pause: (duration) => Effect.sync(() => process.pause(Duration.toMillis(duration), parent))
   } satisfies Process<A, E>
 })
@@ -136,7 +138,9 @@ const simulatorOf = (world: World, process: MachineProcess): Simulator["Service"
   const { machine, marks } = world
   return Simulator.of({
     seed: machine.decisions.seed,
+    // What cannot happen is no decision: a tape must not make it happen.
     chanceUnsafe: (label, probability) =>
+      probability > 0 &&
       machine.decisions.decide(label, 2, (chance) => (chance.fraction() < probability ? 1 : 0)) === 1,
     pickUnsafe: (label, below) => machine.decisions.decide(label, below, (chance) => chance.below(below)),
     markUnsafe: (name) => void marks.set(name, (marks.get(name) ?? 0) + 1),

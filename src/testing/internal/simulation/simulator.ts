@@ -9,6 +9,7 @@ export interface Process<out A, out E> {
   readonly exit: Effect.Effect<Exit.Exit<A, E> | undefined>
   /** Ends it as SIGKILL does: from its next operation on nothing of it happens any more, no finalizer either. */
   readonly kill: Effect.Effect<void>
+  readonly killUnsafe: () => void
   /** Lets it stand still that long, timers included, while everything else goes on: a laptop's lid, a debugger, a long collection of garbage. */
   readonly pause: (duration: Duration.Input) => Effect.Effect<void>
 }
