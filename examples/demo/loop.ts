@@ -1,13 +1,14 @@
 /**
  * The tuning loop. Each case is tried; one that goes wrong parks with a request that says what is missing; an apply
- * turns a batch of requests into one edit of the rules; the cases it wakes are tried again with them.
+ * turns a batch of requests into one edit of the rules; the cases it wakes are tried again with them. Some that were right
+ * before are checked again: what the edit broke is repaired by the next.
  */
 import { Effect, FileSystem, Schema } from "effect"
 import { fileURLToPath } from "node:url"
-import { Case, type Dispatcher, Improvements } from "shiftboss"
+import { Case, type Dispatcher, Improvements, type Rechecks, Verdict } from "shiftboss"
 import { run } from "./program.ts"
 import { Rulebook } from "./rulebook.ts"
-import { parseRules, read } from "./rules.ts"
+import { parseRules, putFirst, read, withRules } from "./rules.ts"
 
 /** A case: a timestamp as some program wrote it, and the right answer. */
 export const Timestamp = Schema.Struct({
@@ -41,9 +42,8 @@ const beside = (file: string) => fileURLToPath(new URL(file, import.meta.url))
  * One try: the agent, a process of its own, reads the rules file and answers. Started again when a signal ended it: a
  * Ctrl-C reaches a child too that is only just being started and has no process group of its own yet.
  */
-const ask = Effect.fnUntraced(function* (text: string, paceMillis: number) {
-  const rulebook = yield* Rulebook
-  const args = [beside("agent.ts"), "--rules", rulebook.file, "--pace", String(paceMillis), text]
+const ask = Effect.fnUntraced(function* (text: string, rules: string, paceMillis: number) {
+  const args = [beside("agent.ts"), "--rules", rules, "--pace", String(paceMillis), text]
   const printed = yield* Effect.retry(run(process.execPath, args), {
     times: 1,
     while: (error) => error._tag === "PlatformError"
@@ -55,8 +55,9 @@ const ask = Effect.fnUntraced(function* (text: string, paceMillis: number) {
 const train = (paceMillis: number) =>
   Effect.fn("demo.train")(function* (timestamp: Timestamp, seat: Dispatcher.Seat<Missing>) {
     const { text, utc } = timestamp
+    const { file } = yield* Rulebook
     for (let number = 1; ; number++) {
-      const answer = yield* seat.step(`try-${number}`, { reads: true, result: Answer }, ask(text, paceMillis))
+      const answer = yield* seat.step(`try-${number}`, { reads: true, result: Answer }, ask(text, file, paceMillis))
       if (answer.utc !== null && answer.rule !== null && answer.utc === utc) {
         return Case.completed<Learned>({ utc: answer.utc, rule: answer.rule })
       }
@@ -65,9 +66,20 @@ const train = (paceMillis: number) =>
     }
   })
 
+/** Reads the timestamp again, with the rules that an apply made. */
+const recheck = (paceMillis: number) =>
+  Effect.fn("demo.recheck")(function* (one: Rechecks.Try<Timestamp>, seat: Dispatcher.Seat) {
+    const { text, utc } = one.case
+    const rules = yield* (yield* Rulebook).at(one.version)
+    const answer = yield* seat.step("try", { result: Answer }, ask(text, rules, paceMillis))
+    if (answer.utc === utc) return Verdict.right()
+    return Verdict.wrong({ text, utc, because: `${answer.rule ?? "no rule"} reads it as ${answer.utc ?? "nothing"}` })
+  })
+
 /**
- * A catalogue stands in for a model that writes rules: the apply takes from it what reads the texts of the batch rightly.
- * Idempotent by name: one that was cut off is called again, and finds the commit it had made.
+ * A catalogue stands in for a model that writes rules: the apply takes from it what reads the texts of the batch rightly,
+ * and puts a rule that others get in the way of before them. Idempotent by name: one that was cut off is called again, and
+ * finds the commit it had made.
  */
 const apply = Effect.fn("demo.apply")(function* (batch: Improvements.Batch<Missing>) {
   const rulebook = yield* Rulebook
@@ -75,15 +87,23 @@ const apply = Effect.fn("demo.apply")(function* (batch: Improvements.Batch<Missi
   const made = batch.again ? yield* rulebook.find(batch.name) : undefined
   if (made !== undefined) return Improvements.changed(made.from, made.to, made.patch)
 
-  const known = new Set((yield* rulebook.rules).map((rule) => rule.name))
+  const before = yield* rulebook.rules
+  const known = new Set(before.map((rule) => rule.name))
   const catalogue = parseRules(yield* files.readFileString(beside("catalogue.txt")))
+  const missing = batch.requests.map(({ payload }) => payload).filter(({ utc }) => utc !== null)
   const fits = (rule: (typeof catalogue)[number]) =>
-    batch.requests.some(({ payload }) => payload.utc !== null && read([rule], payload.text).utc === payload.utc)
-  const added = catalogue.filter((rule) => !known.has(rule.name) && fits(rule)).map((rule) => rule.name)
-  if (added.length === 0) return Improvements.skipped("the catalogue has no rule that would help")
+    missing.some(({ text, utc }) => read([rule], text).utc === utc && read(before, text).utc !== utc)
+  const names = catalogue.filter(fits).map((rule) => rule.name)
+  const added = names.filter((name) => !known.has(name))
+  const first = names.filter((name) => known.has(name))
+  if (names.length === 0) return Improvements.skipped("the catalogue has no rule that would help")
 
-  const rules = catalogue.filter((rule) => known.has(rule.name) || added.includes(rule.name))
-  const edit = yield* rulebook.write(batch.name, `add ${added.join(", ")}`, rules)
+  const rules = putFirst(withRules(before, catalogue, new Set(added)), new Set(first))
+  const said = [
+    ...(added.length === 0 ? [] : [`add ${added.join(", ")}`]),
+    ...(first.length === 0 ? [] : [`put ${first.join(", ")} first`])
+  ]
+  const edit = yield* rulebook.write(batch.name, said.join("; "), rules)
   return Improvements.changed(edit.from, edit.to, edit.patch)
 })
 
@@ -98,5 +118,5 @@ export const workload = (timestamps: ReadonlyArray<Timestamp>, paceMillis: numbe
   cases: Effect.succeed(timestamps),
   train: train(paceMillis),
   version: Effect.flatMap(Rulebook, (rulebook) => rulebook.version),
-  improve: { request: Missing, apply }
+  improve: { request: Missing, apply, recheck: recheck(paceMillis) }
 })

@@ -13,7 +13,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { Console, Effect, Fiber, FileSystem, Layer, Path, Runtime, Schema, Stream } from "effect"
 import { parseArgs } from "node:util"
-import { Dispatcher, Storage } from "shiftboss"
+import { Dispatcher, RecheckRule, Storage } from "shiftboss"
 import { FileStorage, NodeMain } from "shiftboss/node"
 import { type Learned, readTimestamps, workload } from "./loop.ts"
 import { check, report } from "./report.ts"
@@ -55,7 +55,8 @@ const work = Effect.gen(function* () {
   const timestamps = (yield* readTimestamps).slice(0, Number(flags.cases))
   const screen = yield* Screen.make
   const view = yield* follow(screen, timestamps.length)
-  const options = { seats: Number(flags.seats) }
+  // The agent is a parser, which says the same every time: one failure is believed. A model's would not be.
+  const options = { seats: Number(flags.seats), rechecks: 8, recheckRule: RecheckRule.allFail(1) }
   const summary: Dispatcher.Summary<Learned> = yield* Dispatcher.run(workload(timestamps, Number(flags.pace)), options)
   yield* Effect.timeoutOption(Fiber.join(view), "1 second")
   return { timestamps, summary }

@@ -2,7 +2,7 @@
  * What came of it, told from the log: so it is the same after any number of crashes.
  */
 import { Effect, Stream } from "effect"
-import { Dispatcher } from "shiftboss"
+import { Dispatcher, Rechecks } from "shiftboss"
 import type { Learned, Timestamp } from "./loop.ts"
 import { Rulebook } from "./rulebook.ts"
 import { read } from "./rules.ts"
@@ -49,6 +49,7 @@ const row = (label: string, cases: Cases, tries: (id: string) => number): Readon
 /** The table of cases, tries, applies and time, and the line that sums it up. */
 export const report = Effect.fn("demo.report")(function* (summary: Summary, timestamps: ReadonlyArray<Timestamp>) {
   const tally = yield* tallyOf
+  const rechecks = yield* (yield* Rechecks.Rechecks).all
   const rules = yield* (yield* Rulebook).rules
   const tries = (id: string) => tally.tries.get(id) ?? 0
   const at = (number: number) => summary.completed.filter((one) => tries(one.case) === number)
@@ -62,12 +63,30 @@ export const report = Effect.fn("demo.report")(function* (summary: Summary, time
     ...row("difficult: a person has to look", summary.difficult, tries),
     ...row("together", [...summary.completed, ...summary.difficult], tries),
     "",
+    ...recheckLines(rechecks),
     ...difficultLines(summary, timestamps),
     `${tally.commits} of ${tally.applies} applies changed the rules, which are ${rules.length} now. ` +
       `It took ${(tally.workedMillis / 1000).toFixed(1)} s in ${starts}.`,
     closingLine(summary, timestamps.length, tally.applies)
   ]
 })
+
+/** How many rechecks passed, and each regression with what became of it. */
+const recheckLines = (rechecks: ReadonlyArray<Rechecks.Recheck>): ReadonlyArray<string> => {
+  if (rechecks.length === 0) return []
+  const of = (state: Rechecks.Recheck["state"]) => rechecks.filter((recheck) => recheck.state === state)
+  const runs = rechecks.reduce((sum, { tries }) => sum + tries.length, 0)
+  const voids = of("void").length === 0 ? "" : `, ${of("void").length} void`
+  return [
+    `${rechecks.length} rechecks in ${runs} runs: ${of("passed").length} passed, ${of("regressed").length} regressed${voids}`,
+    ...of("regressed").map(({ case: id, apply }) => {
+      const later = rechecks.find((one) => one.case === id && one.apply > apply && one.state === "passed")
+      const then = later === undefined ? "not rechecked since" : `repaired: it passed again after apply ${later.apply}`
+      return `  ${id.padEnd(34)}broken by apply ${apply}; ${then}`
+    }),
+    ""
+  ]
+}
 
 const difficultLines = (summary: Summary, timestamps: ReadonlyArray<Timestamp>): ReadonlyArray<string> =>
   summary.difficult.length === 0

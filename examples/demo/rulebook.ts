@@ -47,6 +47,15 @@ export class Rulebook extends Context.Service<Rulebook>()("demo/Rulebook", {
       /** What the agent reads. */
       file,
       version: git("rev-parse", "--short", "HEAD"),
+      /** The rules of that version, in a file of their own that is whole when it is there: others may be reading it. */
+      at: Effect.fnUntraced(function* (version: string) {
+        const kept = path.join(directory, ".git", `rules-${version}.txt`)
+        if (yield* files.exists(kept)) return kept
+        const draft = yield* files.makeTempFileScoped({ directory: path.join(directory, ".git") })
+        yield* files.writeFileString(draft, (yield* git("show", `${version}:rules.txt`)) + "\n")
+        yield* files.rename(draft, kept)
+        return kept
+      }, Effect.scoped),
       /** The committed rules, whatever an edit that was cut off left in the file. */
       rules: Effect.map(git("show", "HEAD:rules.txt"), parseRules),
       /** The edit that the apply made, when it was made. */

@@ -24,6 +24,28 @@ export const parseRules = (text: string): ReadonlyArray<Rule> =>
       return { name: line.slice(0, end), pattern: line.slice(end).trim() }
     })
 
+/**
+ * The rules with those of the catalogue of these names added, in its order. What stands before the place that it has in the
+ * catalogue was put there by a repair, and stays.
+ */
+export const withRules = (
+  rules: ReadonlyArray<Rule>,
+  catalogue: ReadonlyArray<Rule>,
+  added: ReadonlySet<string>
+): ReadonlyArray<Rule> => {
+  const place = (rule: Rule) => catalogue.findIndex(({ name }) => name === rule.name)
+  const ahead = rules.filter((rule, index) => rules.slice(index + 1).some((later) => place(later) < place(rule)))
+  const isAhead = (name: string) => ahead.some((rule) => rule.name === name)
+  const known = new Set([...rules.map(({ name }) => name), ...added])
+  return [...ahead, ...catalogue.filter(({ name }) => known.has(name) && !isAhead(name))]
+}
+
+/** The rules with these of them before all others. */
+export const putFirst = (rules: ReadonlyArray<Rule>, names: ReadonlySet<string>): ReadonlyArray<Rule> => [
+  ...rules.filter(({ name }) => names.has(name)),
+  ...rules.filter(({ name }) => !names.has(name))
+]
+
 export const formatRules = (rules: ReadonlyArray<Rule>): string =>
   [
     "# What timestamps look like, as learned so far.",

@@ -23,7 +23,8 @@ const seatLines = (snapshot: Dispatcher.Snapshot, now: number): ReadonlyArray<st
     const label = `  seat ${index + 1}  `
     if (seat === null) return `${label}free`
     const seconds = ((now - seat.since) / 1000).toFixed(1)
-    return `${label}${seat.case.padEnd(18)}${seat.step === null ? "…" : `${seat.step}  ${seconds} s`}`
+    const work = seat.recheck === null ? seat.case : `${seat.case} @${seat.recheck.apply}`
+    return `${label}${work.padEnd(22)}${seat.step === null ? "…" : `${seat.step}  ${seconds} s`}`
   })
 
 const waitingLine = ({ waiting, applying, version, run }: Dispatcher.Snapshot): string => {
@@ -32,6 +33,7 @@ const waitingLine = ({ waiting, applying, version, run }: Dispatcher.Snapshot): 
     `  parked ${waiting.parked}`,
     `woken ${waiting.woken}`,
     `requests ${waiting.requests}`,
+    `rechecks ${waiting.rechecks}`,
     `rules at ${version ?? "?"}`,
     ...(applying === null ? [] : [`apply ${applying.apply} ${applying.state}`])
   ].join(" · ")
@@ -47,8 +49,8 @@ const progressLine = ({ counts }: Dispatcher.Snapshot, total: number): string =>
   return `  ${bar} ${ended} of ${total} · ${counts.completed} completed · ${counts.difficult} difficult${failed}`
 }
 
-/** The names of the rules that a patch adds. */
-export const addedRules = (patch: string): ReadonlyArray<string> =>
+/** The names of the rules that a patch adds or moves. */
+const changedRules = (patch: string): ReadonlyArray<string> =>
   patch.split("\n").flatMap((line) => /^\+([\w-]+)/.exec(line)?.[1] ?? [])
 
 const lineOf = (event: DispatcherEvent.DispatcherEvent): string | undefined => {
@@ -66,9 +68,15 @@ const lineOf = (event: DispatcherEvent.DispatcherEvent): string | undefined => {
       return `${event.case} failed: ${event.reason.split("\n")[0]}`
     case "ApplyEnded": {
       const { applied } = event
-      const did = applied._tag === "Skipped" ? applied.reason : `added ${addedRules(applied.patch ?? "").join(", ")}`
+      const did =
+        applied._tag === "Skipped" ? applied.reason : `changed ${changedRules(applied.patch ?? "").join(", ")}`
       return `apply ${event.apply}: ${did}`
     }
+    case "RecheckEnded":
+      if (event.outcome._tag === "Passed") return undefined
+      return event.outcome._tag === "Void"
+        ? `${event.case} says nothing about apply ${event.apply}: ${event.outcome.reason}`
+        : `${event.case} was right before apply ${event.apply}, and is not any more`
     default:
       return undefined
   }

@@ -16,12 +16,17 @@ import type {
   TurnFailed,
   UnknownCase
 } from "./DispatcherError.ts"
-import type { DispatcherEvent, RunEnd } from "./DispatcherEvent.ts"
+import type { RunEnd } from "./DispatcherEvent.ts"
+import type { Entry, Explanation, Gap, Snapshot } from "./DispatcherView.ts"
 import { type Applied, type Batch, type ChangeError, Improvements, type ReadError } from "./Improvements.ts"
 import { make } from "./internal/dispatch/service.ts"
+import type { RecheckOutcome } from "./RecheckEvent.ts"
+import type { RecheckRule } from "./RecheckRule.ts"
+import { Rechecks, type Try } from "./Rechecks.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Json, LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
 import type { Turn, TurnDone } from "./Turn.ts"
+import type { Verdict } from "./Verdict.ts"
 
 // -----------------------------------------------------------------------------
 // models
@@ -40,11 +45,18 @@ export interface ResultOptions<S extends Schema.Constraint> extends StepOptions 
 }
 
 /** What a turn on a seat is asked with: its id is made of the case and the name, and it waits off its seat. */
-export type SeatTurn = Omit<Turn, "id"> & StepOptions
+export type SeatTurn = Omit<Turn, "id"> &
+  StepOptions & {
+    /** What its usage is counted under. Default: its name, without a number at the end. */
+    readonly stage?: string | undefined
+  }
 
 /** Names the work on a seat. */
 export interface SeatInfo {
-  /** Names this piece of work for ever; a new rev or round has another key. Derive ids of your own from it. */
+  /**
+   * Names this piece of work for ever; a new rev or round has another key, and so has each try of each recheck. Derive
+   * ids of your own from it.
+   */
   readonly key: string
   readonly case: string
   readonly rev: number
@@ -106,7 +118,7 @@ export interface Seat<in Req = never> {
 }
 
 /** How requests for edits are made into edits. */
-export interface Improve<Req, RA = never> {
+export interface Improve<C extends Case, Req, RA = never, RR = never> {
   readonly request: Schema.Codec<Req, Json>
   /**
    * Edits the system from a batch. A failure ends the run, its requests stay pending.
@@ -115,10 +127,21 @@ export interface Improve<Req, RA = never> {
    * idempotent by name: look whether the edit named so is already there.
    */
   readonly apply: (batch: Batch<Req>) => Effect.Effect<Applied, unknown, RA>
+  /**
+   * Runs a completed case once on a version, and grades it. Called for up to `rechecks` cases after each apply that
+   * changed the version, as often as the rule of rechecks wants.
+   *
+   * *Details*: steps are remembered within the try, so that a crash buys no second run. When the answer is `unread` and
+   * the try is made again, its last step, the grading, is done again and the others are not. An error makes the try void
+   * and charges nobody but the breaker.
+   */
+  readonly recheck?: ((one: Try<C>, seat: Seat) => Effect.Effect<Verdict<Req>, unknown, RR>) | undefined
+  /** Whether `recheck` can run the version before an apply too: it is then asked to, and far harder to fool. Default: false. */
+  readonly controls?: boolean | undefined
 }
 
 /** What to work through, and how. */
-export interface Workload<C extends Case, A extends Json | void, Req, EC, RC, RT, RA> {
+export interface Workload<C extends Case, A extends Json | void, Req, EC, RC, RT, RA, RR = never> {
   /** The selection, in order. Read again when it runs out; an error ends the run. */
   readonly cases: Effect.Effect<ReadonlyArray<C>, EC, RC>
   /**
@@ -129,7 +152,7 @@ export interface Workload<C extends Case, A extends Json | void, Req, EC, RC, RT
   /** The system's version, read at the start and before each apply that is begun. */
   readonly version?: Effect.Effect<string, EC, RC> | undefined
   /** Without it no case can park: `seat.park` does not type-check. */
-  readonly improve?: Improve<Req, RA> | undefined
+  readonly improve?: Improve<C, Req, RA, RR> | undefined
 }
 
 /** How to run a workload. Each is checked once, before anything is opened. */
@@ -140,6 +163,14 @@ export interface Options {
   readonly applyAt?: number | undefined
   /** So many case failures, with neither a step going through nor a case ending between, end the run; `Infinity` never does. Default: 3. */
   readonly failuresInARow?: number | undefined
+  /** How many completed cases are rechecked after each apply that changed the version, at most. Default: 0. */
+  readonly rechecks?: number | undefined
+  /** When a recheck is over, and what it says. Default: `controlled()` when the workload has `controls`, else `allFail(2)`. */
+  readonly recheckRule?: RecheckRule | undefined
+  /** How many repairs are asked for each case at most; what regresses after that is only reported. Default: 2. */
+  readonly requestsPerCase?: number | undefined
+  /** Decides, with apply and case, which cases are rechecked. Default: 1. */
+  readonly seed?: number | undefined
   /** A case that would park more often than this becomes difficult. Default: 5. */
   readonly maxParks?: number | undefined
   /** Once the turns of this run have cost so much, nothing more is claimed and it ends. Default: no limit. */
@@ -160,60 +191,11 @@ export interface Summary<out A = unknown> {
   readonly waiting: ReadonlyArray<string>
   /** The applies of this run, in order. */
   readonly applies: ReadonlyArray<string>
+  /** The rechecks that ended in this run, in that order. */
+  readonly rechecks: ReadonlyArray<{ readonly case: string; readonly apply: string; readonly outcome: RecheckOutcome }>
 }
 
-/** An event with its place in the log. `cursor` counts from 1 and never changes. */
-export interface Entry {
-  readonly _tag: "Entry"
-  readonly cursor: number
-  readonly event: DispatcherEvent
-}
-
-/** Events after `after` and before `next` were not delivered, because the subscriber was slow; `events(after)` reads them. */
-export interface Gap {
-  readonly _tag: "Gap"
-  readonly after: number
-  readonly next: number
-}
-
-/** What is going on. */
-export interface Snapshot {
-  /** `none`: no run of this process is under way, and this was read from the log. */
-  readonly run: "running" | "stopping" | "none"
-  /** One for each seat; empty when no run is under way. */
-  readonly seats: ReadonlyArray<{ readonly case: string; readonly step: string | null; readonly since: number } | null>
-  readonly waiting: {
-    /** Woken cases that wait for a seat. */
-    readonly woken: number
-    /** New cases that wait for a seat; unknown (0) when no run is under way. */
-    readonly fresh: number
-    readonly parked: number
-    readonly held: number
-    readonly requests: number
-  }
-  /** Since when (epoch milliseconds) the oldest of each class has waited. */
-  readonly oldestWaiting: {
-    readonly woken: number | null
-    readonly parked: number | null
-    readonly held: number | null
-  }
-  readonly applying: { readonly apply: string; readonly state: "waiting" | "running" } | null
-  readonly counts: { readonly completed: number; readonly difficult: number; readonly failed: number }
-  readonly version: string | null
-  /** What the turns of the run under way have cost, as far as it is known or estimated. */
-  readonly spentUsd: number
-  /** How the last run ended: the trip of a breaker stays visible here until the next start. */
-  readonly end: RunEnd | null
-}
-
-/** Why a case is not running, or that it is. */
-export type Explanation =
-  | { readonly _tag: "Running"; readonly seat: number; readonly step: string | null }
-  | { readonly _tag: "Waiting"; readonly for: WaitingFor; readonly because: string; readonly until?: number }
-  | { readonly _tag: "Ended"; readonly as: "completed" | "difficult" | "failed"; readonly because: string }
-
-/** What a case waits for. */
-export type WaitingFor = "apply" | "hold" | "seat" | "run" | "stop" | "budget" | "unwinding" | "selection"
+export type { Entry, Explanation, Gap, Snapshot, UsageRow, WaitingFor } from "./DispatcherView.ts"
 
 // -----------------------------------------------------------------------------
 // errors
@@ -257,10 +239,10 @@ export class Dispatcher extends Context.Service<
      * nothing to do ends at once. Interrupting it takes all seats back and releases the log, or, when something ignores
      * interruption, logs a warning and releases it when that is gone.
      */
-    readonly run: <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void>(
-      workload: Workload<C, A, Req, EC, RC, RT, RA>,
+    readonly run: <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void, RR = never>(
+      workload: Workload<C, A, Req, EC, RC, RT, RA, RR>,
       options?: Options
-    ) => Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
+    ) => Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA | RR, Scope.Scope>>
     /**
      * Asks the run of this process to stop: steps and an apply under way may finish within `stopWithin`. Succeeds when
      * the run has ended; at once when there is none.
@@ -294,10 +276,10 @@ export { StopSignal } from "./internal/dispatch/control.ts"
 // -----------------------------------------------------------------------------
 
 /** See `Dispatcher.run`. */
-export const run = <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void>(
-  workload: Workload<C, A, Req, EC, RC, RT, RA>,
+export const run = <C extends Case, EC, RC, RT, RA = never, Req = never, A extends Json | void = void, RR = never>(
+  workload: Workload<C, A, Req, EC, RC, RT, RA, RR>,
   options?: Options
-): Effect.Effect<Summary<A>, RunError | EC, Dispatcher | RC | Exclude<RT | RA, Scope.Scope>> =>
+): Effect.Effect<Summary<A>, RunError | EC, Dispatcher | RC | Exclude<RT | RA | RR, Scope.Scope>> =>
   Effect.flatMap(Dispatcher, (dispatcher) => dispatcher.run(workload, options))
 
 /** See `Dispatcher.stop`. */
@@ -332,13 +314,16 @@ export const explain = (caseId: string): Effect.Effect<Explanation, UnknownCase 
 // layers
 // -----------------------------------------------------------------------------
 
-/** A dispatcher on the log of that name, its improvements included. */
-export const layerNamed = (log: string): Layer.Layer<Dispatcher | Improvements, never, Storage> =>
+/** A dispatcher on the log of that name, its improvements and rechecks included. */
+export const layerNamed = (log: string): Layer.Layer<Dispatcher | Improvements | Rechecks, never, Storage> =>
   Layer.effectContext(
-    Effect.map(make(log), ({ dispatcher, improvements }) =>
-      Context.make(Dispatcher, dispatcher).pipe(Context.add(Improvements, improvements))
+    Effect.map(make(log), ({ dispatcher, improvements, rechecks }) =>
+      Context.make(Dispatcher, dispatcher).pipe(
+        Context.add(Improvements, improvements),
+        Context.add(Rechecks, rechecks)
+      )
     )
   )
 
-/** A dispatcher on the log "dispatch", its improvements included. */
-export const layer: Layer.Layer<Dispatcher | Improvements, never, Storage> = layerNamed("dispatch")
+/** A dispatcher on the log "dispatch", its improvements and rechecks included. */
+export const layer: Layer.Layer<Dispatcher | Improvements | Rechecks, never, Storage> = layerNamed("dispatch")

@@ -3,6 +3,8 @@
  */
 import { Schema } from "effect"
 import { Applied } from "./Improvements.ts"
+import { RecheckEvent } from "./RecheckEvent.ts"
+import { Usage } from "./Usage.ts"
 
 // Finite, because a number that may be none is a union in JSON, and that is half the cost of reading an event.
 const at = { /** Epoch milliseconds. */ at: Schema.Finite }
@@ -101,6 +103,27 @@ export const ApplyEnded = Schema.TaggedStruct("ApplyEnded", { ...at, apply: Sche
 /** The requests stay pending. */
 export const ApplyFailed = Schema.TaggedStruct("ApplyFailed", { ...at, apply: Schema.String, reason: Schema.String })
 
+const Cost = Schema.NullOr(Schema.Finite)
+
+/** What attempts of a turn used that no earlier event tells of. */
+export const TurnSpent = Schema.TaggedStruct("TurnSpent", {
+  ...ofCase,
+  /** The apply of the recheck that the turn is part of; `null` when it is part of the case itself. */
+  recheck: Schema.NullOr(Schema.String),
+  turnId: Schema.String,
+  stage: Schema.String,
+  /** The number of the last attempt that is told of. */
+  attempt: Schema.Finite,
+  spent: Schema.Array(
+    Schema.Struct({
+      model: Schema.NullOr(Schema.String),
+      usage: Schema.NullOr(Usage),
+      costUsd: Cost,
+      estimatedCostUsd: Cost
+    })
+  )
+})
+
 export const DispatcherEvent = Schema.Union([
   RunStarted,
   RunEnded,
@@ -117,7 +140,9 @@ export const DispatcherEvent = Schema.Union([
   RequestCancelled,
   ApplyStarted,
   ApplyEnded,
-  ApplyFailed
+  ApplyFailed,
+  TurnSpent,
+  ...RecheckEvent.members
 ])
 export type DispatcherEvent = typeof DispatcherEvent.Type
 

@@ -5,9 +5,7 @@
  *     node test/bench/recheck-loop.bench.ts [trials]
  */
 import { RecheckRule } from "shiftboss"
-import { judgeBatch, type Member } from "../../src/core/internal/recheck/batch.ts"
-import { completedOnce } from "../../src/core/internal/recheck/choose.ts"
-import { applyOf, Loop, rulesOf, started } from "../core/recheck/loop.ts"
+import { Loop, rulesOf, started } from "../core/recheck/loop.ts"
 import { seeded } from "../core/recheck/support.ts"
 
 const trials = Number(process.argv[2] ?? 2000)
@@ -38,14 +36,14 @@ interface Found {
   readonly runs: number
 }
 
-const trial = (world: World, rule: RecheckRule.RecheckRule, guarded: boolean, random: () => number): Found => {
+const trial = (world: World, rule: RecheckRule.RecheckRule, random: () => number): Found => {
   const ids = Array.from({ length: cases }, (_, index) => `case-${index}`)
   const rates = new Map(ids.map((id) => [id, world.rate(random)]))
   const loop = new Loop(rulesOf({ rule, seed: Math.floor(random() * 2 ** 30) }), new Map(ids.map((id) => [id, 1])))
   for (const [id, rate] of rates) {
     const known = Array.from({ length: world.earlier - 1 }, () => random() < rate)
     const passed = 1 + known.filter(Boolean).length
-    loop.state.histories.set(id, { passed, failed: world.earlier - passed, regressed: undefined })
+    loop.state.histories.set(id, { passed, failed: world.earlier - passed, regressed: undefined, good: undefined })
   }
   const grade = (id: string) => (random() < rates.get(id)! ? "pass" : "failure")
   let runs = 0
@@ -55,17 +53,10 @@ const trial = (world: World, rule: RecheckRule.RecheckRule, guarded: boolean, ra
   const waiting: Array<string | undefined> = [undefined]
   for (let n = 1; waiting.length > 0 && n <= mostApplies; n++) {
     const request = waiting.shift()
-    loop.append(applyOf(n, request === undefined ? [] : [request]))
-    loop.queue()
-    if (guarded) {
-      const guard = guardBatch(loop, request !== undefined, grade)
-      runs += guard.runs
-      repairs += guard.repairs
-      if (guard.repairs > 0) waiting.push(`apply-${n}`)
-    }
+    loop.apply(n, request === undefined ? [] : [request])
     runs += loop.drain(grade)
-    for (const { id } of loop.state.repairs.values()) {
-      if (waiting.includes(id) || id === request) continue
+    for (const id of loop.state.repairs.keys()) {
+      if (waiting.includes(id)) continue
       waiting.push(id)
       repairs++
     }
@@ -73,64 +64,16 @@ const trial = (world: World, rule: RecheckRule.RecheckRule, guarded: boolean, ra
   return { repairs, runs }
 }
 
-/** Makes all first tries, and judges them together. */
-const guardBatch = (loop: Loop, isRepair: boolean, grade: (id: string) => "pass" | "failure"): Found => {
-  const ids = [...loop.state.open.keys()]
-  while (loop.take() !== null);
-  const first = new Map(ids.map((id) => [id, null as "passed" | "failed" | null]))
-  const control = new Map<string, "passed" | "failed">()
-  let runs = 0
-  for (const id of ids) {
-    loop.step(id, () => {
-      runs++
-      const said = grade(id)
-      first.set(id, said === "pass" ? "passed" : "failed")
-      return said
-    })
-  }
-  const members = (): ReadonlyArray<Member> =>
-    ids.map((id) => {
-      const { passed, failed } = loop.state.histories.get(id) ?? completedOnce
-      return { case: id, passed, failed, first: first.get(id) ?? null, control: control.get(id) ?? null }
-    })
-  let found = judgeBatch(members(), isRepair)
-  for (; found._tag === "Check"; found = judgeBatch(members(), isRepair)) {
-    for (const id of found.cases) {
-      runs++
-      const said = grade(id)
-      control.set(id, said === "pass" ? "passed" : "failed")
-      const { apply } = loop.state.open.get(id)!
-      loop.append([
-        { _tag: "TryEnded", at: 0, case: id, apply, arm: "control", outcome: said, reason: null, score: null }
-      ])
-    }
-  }
-  const { _tag } = found
-  for (const id of ids) {
-    const recheck = loop.state.open.get(id)!
-    if (_tag === "Usual") recheck.state = "queued"
-    else {
-      const outcome =
-        _tag === "EditBroken"
-          ? ({ _tag: "Regressed", confirmed: true, request: null } as const)
-          : ({ _tag: "Void", reason: "environment" } as const)
-      loop.append([{ _tag: "RecheckEnded", at: 0, case: id, apply: recheck.apply, outcome }])
-    }
-  }
-  return { runs, repairs: found._tag === "EditBroken" && found.repair ? 1 : 0 }
-}
-
 const rules = [
-  { name: "allFail(2)", rule: RecheckRule.allFail(2), guarded: false },
-  { name: "controlled", rule: RecheckRule.controlled(), guarded: false },
-  { name: "controlled, with the batch guard", rule: RecheckRule.controlled(), guarded: true }
+  { name: "allFail(2)", rule: RecheckRule.allFail(2) },
+  { name: "controlled", rule: RecheckRule.controlled() }
 ]
 
 const report: Array<Record<string, string>> = []
 for (const world of worlds) {
-  for (const { name, rule, guarded } of rules) {
+  for (const { name, rule } of rules) {
     const random = seeded(1)
-    const found = Array.from({ length: trials }, () => trial(world, rule, guarded, random))
+    const found = Array.from({ length: trials }, () => trial(world, rule, random))
     const average = (value: (one: Found) => number) => found.reduce((sum, one) => sum + value(one), 0) / trials
     const repairs = average((one) => one.repairs)
     const deviation = Math.sqrt(average((one) => (one.repairs - repairs) ** 2) / trials)

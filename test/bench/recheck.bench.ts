@@ -31,7 +31,8 @@ for (const [index, id] of [...completed].entries()) {
   histories.set(id, {
     passed: index % 30,
     failed: index % 7,
-    regressed: index % 250_000 === 0 ? "confirmed" : undefined
+    regressed: index % 250_000 === 0 ? "confirmed" : undefined,
+    good: undefined
   })
 }
 

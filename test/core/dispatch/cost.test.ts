@@ -63,13 +63,13 @@ const ids = (prefix: string) => Array.from({ length: waiting }, (_, index) => `$
 /** A run beside which many cases are parked, held, done and not yet begun. */
 const crowded = () => {
   const state = counted()
-  const live = makeLive(4, 4)
+  const live = makeLive(4, 4, undefined)
   const held = ids("held").map((id): Event => ({ _tag: "CaseHeld", at, case: id, rev: 1, name: "h", until: at * 2 }))
   const done = ids("done").map((id): Event => ({ _tag: "CaseCompleted", at, case: id, rev: 1 }))
   for (const event of [...ids("parked").map(parks), ...held, ...done]) evolve(state, event)
   const cases = ["fresh", "parked", "held", "done"].flatMap(ids).map((id) => ({ id }))
   const byId = new CountedMap(cases.map((case_) => [case_.id, case_]))
-  select(state, live, { cases, byId, next: 0, fresh: waiting })
+  select(state, live, { cases, byId, next: 0, fresh: waiting, readAt: at })
   live.selected = true
   visited = 0
   return { state, live }

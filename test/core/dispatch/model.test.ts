@@ -4,10 +4,12 @@
  */
 import { assert, it } from "@effect/vitest"
 import { TestClock } from "effect/testing"
-import { Clock, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
+import { Clock, Effect, Schema, Stream } from "effect"
 import * as fc from "fast-check"
-import { Case, Dispatcher, type DispatcherEvent, Improvements, Storage } from "shiftboss"
-import { Advance, FaultyStorage } from "shiftboss/testing"
+import { Case, Dispatcher, type DispatcherEvent, Improvements } from "shiftboss"
+import { FaultyStorage } from "shiftboss/testing"
+import * as lives from "./lives.ts"
+import { type Blow, blow } from "./lives.ts"
 
 // -----------------------------------------------------------------------------
 // programs
@@ -25,11 +27,6 @@ interface Script {
   readonly difficult: boolean
 }
 
-/** How a life ends before the work is done. */
-type Blow =
-  | { readonly blow: "stop" | "interrupt"; readonly afterSeconds: number }
-  | { readonly blow: "crash" | "crash-after" | "tear" | "fail"; readonly append: number }
-
 interface Program {
   readonly scripts: ReadonlyArray<Script>
   readonly seats: number
@@ -46,16 +43,6 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ do: "park" as const }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("hold" as const), seconds }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("fail" as const), times: fc.integer({ min: 1, max: 2 }) }) }
-)
-const blow: fc.Arbitrary<Blow> = fc.oneof(
-  fc.record({
-    blow: fc.constantFrom("stop" as const, "interrupt" as const),
-    afterSeconds: fc.integer({ min: 0, max: 90 })
-  }),
-  fc.record({
-    blow: fc.constantFrom("crash" as const, "crash-after" as const, "tear" as const, "fail" as const),
-    append: fc.integer({ min: 1, max: 14 })
-  })
 )
 const programs: fc.Arbitrary<Program> = fc.record({
   scripts: fc.array(fc.record({ actions: fc.array(action, { maxLength: 6 }), difficult: fc.boolean() }), {
@@ -209,15 +196,6 @@ const phases = Effect.gen(function* () {
 // running
 // -----------------------------------------------------------------------------
 
-const bound = 15 + 3 * 5
-
-/** Virtual time until the effect has ended, in seconds. */
-const passUntil = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>, most: number) {
-  let seconds = 0
-  for (; fiber.pollUnsafe() === undefined && seconds < most; seconds += 5) yield* Advance.advance("5 seconds")
-  return seconds
-})
-
 /** After every event but for the moment of leaving: seats in use are the runs alive. */
 const checkSeats = (watch: Watch) =>
   Effect.gen(function* () {
@@ -229,45 +207,21 @@ const checkSeats = (watch: Watch) =>
     )
   })
 
-const live = Effect.fnUntraced(function* (
-  program: Program,
-  watch: Watch,
-  blow: Blow | undefined,
-  disk: FaultyStorage.FaultyStorage
-) {
-  const appends = blow !== undefined && "append" in blow
-  const life = disk.restart(appends ? [{ on: "append", at: blow.append, wrong: blow.blow }] : [])
-  let dead = false
-  const run = Effect.gen(function* () {
-    const dispatcher = yield* Dispatcher.Dispatcher
-    const options = { seats: program.seats, applyAt: program.applyAt, failuresInARow: Infinity, maxParks: Infinity }
-    const running = yield* Effect.forkChild(
-      Effect.onExit(
-        dispatcher.run(
-          workload(program, watch, () => dead),
-          options
-        ),
-        () => Effect.sync(() => (dead ||= appends))
-      )
-    )
-    if (blow !== undefined && "afterSeconds" in blow) {
-      for (let s = 0; s < blow.afterSeconds && running.pollUnsafe() === undefined; s += 5) {
-        yield* Advance.advance("5 seconds")
-        yield* checkSeats(watch)
-      }
-      const ending = yield* Effect.forkChild(blow.blow === "stop" ? dispatcher.stop : Fiber.interrupt(running))
-      const took = yield* passUntil(ending, 600)
-      watch.expect(took <= bound, `a ${blow.blow} took ${took} seconds`)
-    } else yield* passUntil(running, 100_000)
-    return yield* Effect.exit(Fiber.join(running))
-  }).pipe(Effect.provide(Layer.fresh(Dispatcher.layer)))
-  const lived = yield* Effect.forkChild(life.run(run))
-  yield* passUntil(lived, 100_000)
-  const exit = yield* Fiber.join(lived)
-  dead = true
-  watch.bury()
-  return exit !== undefined && Exit.isSuccess(exit) && Exit.isSuccess(exit.value) ? exit.value.value : undefined
-})
+const live = (program: Program, watch: Watch, blow: Blow | undefined, disk: FaultyStorage.FaultyStorage) =>
+  lives.live({
+    disk,
+    blow,
+    run: (isDead) =>
+      Dispatcher.run(workload(program, watch, isDead), {
+        seats: program.seats,
+        applyAt: program.applyAt,
+        failuresInARow: Infinity,
+        maxParks: Infinity
+      }),
+    look: checkSeats(watch),
+    expect: (holds, rule) => watch.expect(holds, rule),
+    ended: () => watch.bury()
+  })
 
 /** Each request is taken by exactly one apply that succeeded. */
 const checkRequests = (events: ReadonlyArray<DispatcherEvent.DispatcherEvent>, watch: Watch) => {
@@ -305,12 +259,7 @@ const check = Effect.fnUntraced(function* (program: Program) {
   for (const c of summary.difficult) outcomes.set(c.case, `difficult ${c.reason}`)
   const wanted = new Map(program.scripts.map((script, index) => [`c${index}`, expected(script)]))
   assert.deepStrictEqual(Object.fromEntries([...outcomes].toSorted()), Object.fromEntries([...wanted].toSorted()))
-  const { storage } = disk.restart()
-  const events = yield* Effect.gen(function* () {
-    const { history } = yield* Dispatcher.Dispatcher
-    return (yield* Stream.runCollect(history())).map((entry) => entry.event)
-  }).pipe(Effect.provide(Layer.fresh(Dispatcher.layer)), Effect.provideService(Storage.Storage, storage))
-  checkRequests(events, watch)
+  checkRequests(yield* lives.eventsOn(disk), watch)
   assert.deepStrictEqual(watch.broken, [])
 })
 

@@ -110,13 +110,15 @@ describe("a snapshot", () => {
       assert.deepStrictEqual(now, {
         run: "running",
         seats: [
-          { case: "a", step: "s", since: 0 },
-          { case: "b", step: "s", since: 0 }
+          { case: "a", recheck: null, step: "s", since: 0 },
+          { case: "b", recheck: null, step: "s", since: 0 }
         ],
-        waiting: { woken: 0, fresh: 1, parked: 1, held: 1, requests: 1 },
-        oldestWaiting: { woken: null, parked: 0, held: 0 },
+        waiting: { woken: 0, fresh: 1, parked: 1, held: 1, rechecks: 0, requests: 1 },
+        oldestWaiting: { woken: null, rechecks: null, fresh: 0, parked: 0, held: 0 },
         applying: null,
         counts: { completed: 0, difficult: 0, failed: 0 },
+        rechecks: { passed: 0, regressed: 0, void: 0 },
+        usage: [],
         version: "r7",
         spentUsd: 0,
         end: null
@@ -126,16 +128,19 @@ describe("a snapshot", () => {
         ...now,
         run: "none",
         seats: [],
-        waiting: { ...now.waiting, fresh: 0 }
+        waiting: { ...now.waiting, fresh: 0 },
+        oldestWaiting: { ...now.oldestWaiting, fresh: null }
       })
       yield* passing(Fiber.join(run))
       assert.deepStrictEqual(yield* Dispatcher.snapshot, {
         run: "none",
         seats: [],
-        waiting: { woken: 0, fresh: 0, parked: 0, held: 0, requests: 0 },
-        oldestWaiting: { woken: null, parked: null, held: null },
+        waiting: { woken: 0, fresh: 0, parked: 0, held: 0, rechecks: 0, requests: 0 },
+        oldestWaiting: { woken: null, rechecks: null, fresh: null, parked: null, held: null },
         applying: null,
         counts: { completed: 5, difficult: 0, failed: 0 },
+        rechecks: { passed: 0, regressed: 0, void: 0 },
+        usage: [],
         version: "v001",
         spentUsd: 0,
         end: { _tag: "Finished" }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
-import { AgentLauncher, Case, Dispatcher, Failure, Shiftboss, Storage } from "shiftboss"
+import { AgentLauncher, Case, Dispatcher, Failure, Shiftboss, Storage, Verdict } from "shiftboss"
 import { Advance, FaultyStorage, ScriptedLauncher } from "shiftboss/testing"
 import { changes, completedIds, minutes, Missing, notes, passing } from "./support.ts"
 
@@ -161,5 +161,83 @@ describe("a turn on a seat", () => {
       )
       assert.strictEqual(error._tag, "StorageError")
     })
+  )
+
+  it.effect("is told of in the usage of its stage and model, of cases and of rechecks, once and across restarts", () =>
+    Effect.gen(function* () {
+      const workload = (fails: boolean) => ({
+        cases: prompts("a", "ask"),
+        train: (c: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
+          Effect.gen(function* () {
+            yield* seat.turn("run-1", { prompt: "run", model: "large" })
+            yield* seat.turn("run-2", { prompt: "run", model: "large" })
+            yield* seat.turn("look", { prompt: "look", stage: "review" })
+            if (fails) return yield* Effect.fail("later")
+            if (c.id === "ask") yield* seat.park("p", { missing: "x" })
+            return Case.completed()
+          }),
+        improve: {
+          request: Missing,
+          apply: changes,
+          recheck: (_: unknown, seat: Dispatcher.Seat) =>
+            Effect.as(seat.turn("run", { prompt: "again", model: "large" }), Verdict.right<never>())
+        }
+      })
+      yield* Effect.ignore(Dispatcher.run(workload(true), { failuresInARow: Infinity, rechecks: 1 }))
+      yield* Dispatcher.run(workload(false), { rechecks: 1 })
+      const { usage } = yield* Effect.provide(Dispatcher.snapshot, Layer.fresh(Dispatcher.layer))
+      assert.deepStrictEqual(
+        usage.map(({ of, stage, model, attempts, costUsd, usage }) => [
+          of,
+          stage,
+          model,
+          attempts,
+          costUsd,
+          usage.output,
+          usage.reasoning
+        ]),
+        [
+          ["cases", "run", "large", 4, { total: 8, known: 8 }, { total: 40, known: 40 }, { total: null, known: null }],
+          ["cases", "review", null, 2, { total: 4, known: 4 }, { total: 20, known: 20 }, { total: null, known: null }],
+          [
+            "rechecks",
+            "run",
+            "large",
+            1,
+            { total: 2, known: 2 },
+            { total: 10, known: 10 },
+            { total: null, known: null }
+          ]
+        ]
+      )
+    }).pipe(
+      Effect.provide(
+        on(() =>
+          AgentLauncher.succeeded("done", {
+            costUsd: 2,
+            usage: { input: 5, output: 10, cacheRead: null, cacheWrite: null, reasoning: null }
+          })
+        )
+      )
+    )
+  )
+
+  it.effect("that failed is told of, and what is told of is not told again when it is taken up", () =>
+    Effect.gen(function* () {
+      const workload = {
+        cases: prompts("a"),
+        train: (_: Case.Case, seat: Dispatcher.Seat) => Effect.as(seat.turn("run", { prompt: "run" }), Case.completed())
+      }
+      yield* Dispatcher.run(workload)
+      assert.deepStrictEqual(
+        (yield* Dispatcher.snapshot).usage.map(({ attempts }) => attempts),
+        [1]
+      )
+      yield* Dispatcher.run(workload)
+      assert.deepStrictEqual(
+        (yield* Dispatcher.snapshot).usage.map(({ attempts }) => attempts),
+        [2]
+      )
+    }).pipe(Effect.provide(on((_, { launch: n }) => (n === 1 ? failed("Auth") : AgentLauncher.succeeded("done")))))
   )
 })

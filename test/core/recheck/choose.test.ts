@@ -20,7 +20,7 @@ const chosen = (
   const histories = new Map(
     Object.entries(given.histories ?? {}).map(([id, history]) => [
       id,
-      { passed: 1, failed: 0, regressed: undefined, ...history }
+      { passed: 1, failed: 0, regressed: undefined, good: undefined, ...history }
     ])
   )
   const isFree = (id: string) => !open.includes(id) && completed.includes(id)

@@ -1,11 +1,11 @@
 /** A small dispatcher over the pure decisions: it journals, folds, and can be started again from any part of its log. */
-import { type DispatcherEvent, RecheckRule } from "shiftboss"
-import { next, queue, type Rules, type Standing, take } from "../../../src/core/internal/recheck/decide.ts"
-import type { RecheckEvent } from "../../../src/core/internal/recheck/event.ts"
+import { type DispatcherEvent, type RecheckEvent, RecheckRule } from "shiftboss"
+import { begin, pick, queue, type Rules, settle, type Standing } from "../../../src/core/internal/recheck/decide.ts"
 import { evolve, initial, type State } from "../../../src/core/internal/recheck/state.ts"
 
-export type Entry = DispatcherEvent.DispatcherEvent | RecheckEvent
-export type Outcome = Extract<RecheckEvent, { readonly _tag: "TryEnded" }>["outcome"]
+export type Entry = DispatcherEvent.DispatcherEvent
+export type Outcome = Extract<RecheckEvent.RecheckEvent, { readonly _tag: "TryEnded" }>["outcome"]
+export type Ended = Extract<RecheckEvent.RecheckEvent, { readonly _tag: "RecheckEnded" }>
 
 export const fold = (log: ReadonlyArray<Entry>): State => log.reduce(evolve, initial())
 
@@ -44,6 +44,10 @@ export class Loop {
     this.state = fold(log)
   }
 
+  get ended(): ReadonlyArray<Ended> {
+    return this.log.filter((entry) => entry._tag === "RecheckEnded")
+  }
+
   append(entries: ReadonlyArray<Entry>): void {
     for (const entry of entries) {
       this.log.push(entry)
@@ -53,52 +57,69 @@ export class Loop {
 
   standing = (id: string): Standing | undefined => {
     const rev = this.completed.get(id)
-    return rev === undefined ? undefined : { rev, completed: true, selected: true, claimed: false }
+    return rev === undefined ? undefined : { rev, completed: true, selected: true }
   }
 
+  /** The end of an apply, with what it queues. */
+  apply(n: number, requests: ReadonlyArray<string> = []): void {
+    this.append(applyOf(n, requests))
+    this.queue()
+  }
+
+  /** What a start does for an apply whose rechecks a crash kept from being queued; a dispatcher has none such. */
   queue(): void {
-    this.append(queue(this.state, this.completed, this.rules, 0))
-  }
-
-  /** Takes the next queued recheck; its case. */
-  take(): string | null {
-    const taken = take(this.state, this.standing, 0)
-    this.append(taken.events)
-    return taken.case
-  }
-
-  /** Makes the next try of a recheck, or ends it; the arm that was tried. */
-  step(id: string, outcome: (arm: RecheckRule.Arm) => Outcome): RecheckRule.Arm | undefined {
-    const recheck = this.state.open.get(id)
-    if (recheck === undefined) return undefined
-    const found = next(this.state, recheck, this.rules, 0)
-    if (found._tag === "RecheckEnded") {
-      this.append([found])
-      return undefined
+    const { change } = this.state
+    if (
+      change === undefined ||
+      this.log.some((entry) => entry._tag === "RechecksQueued" && entry.apply === change.apply)
+    ) {
+      return
     }
-    const said = outcome(found.arm)
+    const completed = { ids: this.completed.keys(), revOf: (id: string) => this.completed.get(id) }
+    this.append([queue(this.state, change.apply, completed, this.rules, 0)])
+  }
+
+  /** The case of the recheck that would run next. */
+  peek(isFree: (id: string) => boolean = () => true): string | null {
+    return pick(this.state, isFree, this.rules, 0).case
+  }
+
+  /** Begins the next try; its case and arm. */
+  take(isFree?: (id: string) => boolean): { readonly case: string; readonly arm: RecheckRule.Arm } | undefined {
+    for (let id = this.peek(isFree); id !== null; id = this.peek(isFree)) {
+      const { events, arm } = begin(this.state, this.state.open.get(id)!, this.standing(id), this.rules, 0)
+      this.append(events)
+      if (arm !== null) return { case: id, arm }
+    }
+    return undefined
+  }
+
+  /** Ends the try, and whatever that ends. */
+  say(id: string, arm: RecheckRule.Arm, outcome: Outcome): void {
+    const recheck = this.state.open.get(id)!
     this.append([
       {
         _tag: "TryEnded",
         at: 0,
         case: id,
-        apply: recheck.apply,
-        arm: found.arm,
-        outcome: said,
-        reason: said === "pass" || said === "failure" ? null : `${said}: nothing was said`,
+        apply: recheck.change.apply,
+        arm,
+        try: recheck.tries[arm].number,
+        outcome,
+        reason: outcome === "pass" || outcome === "failure" ? null : `${outcome}: nothing was said`,
         score: null,
-        ...(said === "failure" ? { repair: { feedback: "wrong" } } : {})
+        ...(outcome === "failure" && arm === "new" ? { repair: { feedback: "wrong" } } : {})
       }
     ])
-    return found.arm
+    this.append(settle(this.state, id, this.rules, 0))
   }
 
-  /** Takes all that is queued to its end, one after the other; how many runs that took. */
+  /** Takes all that is queued to its end, one try after the other; how many that took. */
   drain(outcome: (id: string, arm: RecheckRule.Arm) => Outcome): number {
     let runs = 0
-    for (let id = this.take(); id !== null; id = this.take()) {
-      const one = id
-      while (this.step(one, (arm) => outcome(one, arm)) !== undefined) runs++
+    for (let next = this.take(); next !== undefined; next = this.take()) {
+      runs++
+      this.say(next.case, next.arm, outcome(next.case, next.arm))
     }
     return runs
   }

@@ -2,21 +2,20 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { DispatcherEvent, RecheckRule } from "shiftboss"
-import { take } from "../../../src/core/internal/recheck/decide.ts"
-import { RecheckEvent } from "../../../src/core/internal/recheck/event.ts"
-import { type Entry, applyOf, fold, Loop, type Outcome, rulesOf, started } from "./loop.ts"
+import { begin, pick } from "../../../src/core/internal/recheck/decide.ts"
+import { applyOf, fold, Loop, type Outcome, rulesOf, started } from "./loop.ts"
 import { seeded } from "./support.ts"
 
 const cases = (count: number) => new Map(Array.from({ length: count }, (_, index) => [`c${index}`, 1]))
 
 const begun = (count = 4, rules = rulesOf({ rule: RecheckRule.allFail(2) })) => {
   const loop = new Loop(rules, cases(count))
-  loop.append([started(1), ...applyOf(1)])
-  loop.queue()
+  loop.append([started(1)])
+  loop.apply(1)
   return loop
 }
 
-const outcomes = (loop: Loop) => loop.state.ended.map(({ outcome }) => outcome._tag)
+const outcomes = (loop: Loop) => loop.ended.map(({ outcome }) => outcome._tag)
 
 describe("the rechecks of an apply", () => {
   it("are queued once, however often it is asked", () => {
@@ -40,70 +39,160 @@ describe("the rechecks of an apply", () => {
   it("run oldest first, but for those whose case is claimed", () => {
     const loop = begun()
     const [first, second] = [...loop.state.open.keys()]
-    const taken = take(loop.state, (id) => ({ rev: 1, completed: true, selected: true, claimed: id === first }), 0)
-    assert.strictEqual(taken.case, second)
-    assert.strictEqual(loop.take(), first)
-    assert.strictEqual(loop.take(), second)
+    assert.strictEqual(
+      loop.peek((id) => id !== first),
+      second
+    )
+    assert.strictEqual(loop.peek(), first ?? null)
+  })
+
+  it("make all first tries before any second", () => {
+    const loop = begun(3)
+    const ids = [...loop.state.open.keys()]
+    const order: Array<string> = []
+    loop.drain((id) => (order.push(id), "failure"))
+    assert.deepStrictEqual(order, [...ids, ...ids])
+  })
+
+  it("wait for the end of a hold, and no other waits for them", () => {
+    const loop = begun(2)
+    const [first, second] = [...loop.state.open.keys()]
+    loop.take()
+    const apply = "001"
+    loop.append([{ _tag: "RecheckHeld", at: 0, case: first!, apply, arm: "new", name: "h", until: 500 }])
+    assert.strictEqual(loop.peek(), second ?? null)
+    const isFirst = (id: string) => id === first
+    assert.deepStrictEqual(pick(loop.state, isFirst, loop.rules, 499), { case: null, until: 500 })
+    assert.strictEqual(pick(loop.state, isFirst, loop.rules, 500).case, first)
   })
 
   it("are void when their case has changed, and say why", () => {
     const loop = begun(3)
-    const [revised, gone, reopened] = [...loop.state.open.keys()]
-    const { case: found, events } = take(
-      loop.state,
-      (id) =>
-        id === gone
-          ? undefined
-          : { rev: id === revised ? 2 : 1, completed: id !== reopened, selected: true, claimed: false },
-      0
-    )
-    assert.strictEqual(found, null)
-    assert.deepStrictEqual(
-      events.map((event) => event._tag === "RecheckEnded" && event.outcome._tag === "Void" && event.outcome.reason),
-      ["the case changed: rev 1 is now 2", "the case is no longer selected", "the case is no longer completed"]
-    )
+    const open = [...loop.state.open.values()]
+    const standings = [
+      undefined,
+      { rev: 2, completed: true, selected: true },
+      { rev: 1, completed: false, selected: true }
+    ]
+    const reasons = open.map((recheck, index) => {
+      const { events, arm } = begin(loop.state, recheck, standings[index], loop.rules, 0)
+      assert.strictEqual(arm, null)
+      const [event] = events
+      return (
+        event?._tag === "RecheckEnded" && event.outcome._tag === "Void" && [event.outcome.why, event.outcome.reason]
+      )
+    })
+    assert.deepStrictEqual(reasons, [
+      ["case-changed", "the case is no longer selected"],
+      ["case-changed", "the case changed: rev 1 is now 2"],
+      ["case-changed", "the case is no longer completed"]
+    ])
   })
 
   it("are void with what the host said when a try says nothing", () => {
     const loop = begun(1)
     loop.drain(() => "unread")
-    assert.deepStrictEqual(loop.state.ended[0]?.outcome, { _tag: "Void", reason: "unread: nothing was said" })
+    const outcome = { _tag: "Void", why: "unjudged", reason: "unread: nothing was said" } as const
+    assert.deepStrictEqual(loop.ended[0]?.outcome, outcome)
+  })
+
+  it("are void as broken when a try breaks", () => {
+    const loop = begun(1)
+    loop.drain(() => "error")
+    assert.deepStrictEqual(loop.ended[0]?.outcome, { _tag: "Void", why: "broke", reason: "error: nothing was said" })
+  })
+})
+
+describe("a try that is made again", () => {
+  const tryOf = (outcome: Outcome) => {
+    const loop = begun(1, rulesOf())
+    loop.take()
+    const step = (step: string) =>
+      ({ _tag: "RecheckStepEnded", at: 0, case: "c0", apply: "001", arm: "new", step }) as const
+    loop.append([step("run"), step("grade")])
+    loop.say("c0", "new", outcome)
+    const { number, reading, steps } = loop.state.open.get("c0")!.tries.new
+    return { number, reading, steps: [...steps.keys()] }
+  }
+
+  it("keeps all its steps when it broke", () =>
+    assert.deepStrictEqual(tryOf("error"), { number: 1, reading: 1, steps: ["run", "grade"] }))
+
+  it("is only graded again, under another key, when the grading could not be read", () =>
+    assert.deepStrictEqual(tryOf("unread"), { number: 1, reading: 2, steps: ["run"] }))
+
+  it("is another run when it was void or counted", () => {
+    assert.deepStrictEqual(tryOf("void"), { number: 2, reading: 1, steps: [] })
+    assert.deepStrictEqual(tryOf("failure"), { number: 2, reading: 1, steps: [] })
   })
 })
 
 describe("a newer apply", () => {
-  it("takes over what has no counted try yet, and leaves the rest, of which it files no repair", () => {
+  it("takes over what has no counted try yet; the rest ends as it began, asks for nothing, and is looked at anew", () => {
     const loop = begun(2)
-    const [tried, untried] = [loop.take()!, loop.take()!]
-    loop.step(tried, () => "failure")
+    const { case: tried, arm } = loop.take()!
+    loop.say(tried, arm, "failure")
+    loop.take()
     loop.append([...applyOf(2), started(2)])
+    const untried = [...loop.state.open.keys()].find((id) => id !== tried)!
     loop.queue()
     loop.drain(() => "failure")
     assert.deepStrictEqual(
-      loop.state.ended.map((ended) => [
-        ended.case,
-        ended.apply,
-        ended.outcome._tag === "Regressed" && ended.outcome.request
-      ]),
+      loop.ended.map((ended) => [ended.case, ended.apply, ended.outcome._tag === "Regressed" && ended.outcome.request]),
       [
         [tried, "001", null],
-        [untried, "002", `${untried}@recheck-002`]
+        [untried, "002", `${untried}@recheck-002`],
+        [tried, "002", `${tried}@recheck-002`]
       ]
     )
   })
 })
 
 describe("a regression", () => {
+  it("of a version that is gone is looked for on the one there is, and beside the last version that was good", () => {
+    const loop = begun(1, rulesOf())
+    const { case: id, arm } = loop.take()!
+    loop.say(id, arm, "failure")
+    loop.apply(2)
+    const first = loop.state.open.get(id)!
+    loop.drain((_, arm) => (first === loop.state.open.get(id) && arm === "new" ? "failure" : "pass"))
+    assert.deepStrictEqual(
+      loop.ended.map(({ apply, outcome }) => [apply, outcome]),
+      [
+        ["001", { _tag: "Regressed", confirmed: true, request: null }],
+        ["002", { _tag: "Passed", unstable: false }]
+      ]
+    )
+    const again = loop.log.filter((entry) => entry._tag === "RechecksQueued").at(-1)
+    assert.deepStrictEqual(again, { _tag: "RechecksQueued", at: 0, apply: "002", cases: [{ case: id, rev: 1 }] })
+    assert.deepStrictEqual([first.baseline, first.change.to], ["v0", "v1"])
+  })
+
+  it("is judged beside the last version that was good until the case passes again", () => {
+    const loop = begun(1, rulesOf())
+    const fail = (_: string, arm: RecheckRule.Arm) => (arm === "new" ? "failure" : "pass")
+    const baselines: Array<string> = []
+    for (const n of [2, 3]) {
+      loop.drain(fail)
+      loop.apply(n, [...loop.state.repairs.keys()])
+      baselines.push(loop.state.open.get("c0")!.baseline)
+    }
+    loop.drain(() => "pass")
+    loop.apply(4)
+    baselines.push(loop.state.open.get("c0")!.baseline)
+    assert.deepStrictEqual(baselines, ["v0", "v0", "v3"])
+  })
+
   it("asks for a repair until an apply has taken it, across restarts, and never again", () => {
     const loop = begun(1)
     loop.drain(() => "failure")
     const request = "c0@recheck-001"
-    const pending = [{ id: request, case: "c0", rev: 1, payload: { feedback: "wrong" } }]
-    assert.deepStrictEqual([...fold([...loop.log, started(2)]).repairs.values()], pending)
+    const pending = [[request, "c0"]]
+    assert.deepStrictEqual([...fold([...loop.log, started(2)]).repairs], pending)
     const [begin, end] = applyOf(2, [request])
-    assert.deepStrictEqual([...fold([...loop.log, begin!, started(2)]).repairs.values()], pending)
+    assert.deepStrictEqual([...fold([...loop.log, begin!, started(2)]).repairs], pending)
     const failed = { _tag: "ApplyFailed", at: 0, apply: "002", reason: "x" } as const
-    assert.deepStrictEqual([...fold([...loop.log, begin!, failed, started(2)]).repairs.values()], pending)
+    assert.deepStrictEqual([...fold([...loop.log, begin!, failed, started(2)]).repairs], pending)
     assert.strictEqual(fold([...loop.log, begin!, end!, started(2), ...applyOf(3)]).repairs.size, 0)
   })
 
@@ -115,14 +204,14 @@ describe("a regression", () => {
       loop.queue()
       loop.drain(() => "failure")
     }
-    const requests = loop.state.ended.map(({ outcome }) => outcome._tag === "Regressed" && outcome.request)
+    const requests = loop.ended.map(({ outcome }) => outcome._tag === "Regressed" && outcome.request)
     assert.deepStrictEqual(requests, ["c0@recheck-001", "c0@recheck-002", null, null])
   })
 
   it("found without controls is unconfirmed, and only reported", () => {
     const loop = begun(1, rulesOf({ rule: RecheckRule.controlled({ controls: false }) }))
     loop.drain(() => "failure")
-    assert.deepStrictEqual(loop.state.ended[0]?.outcome, { _tag: "Regressed", confirmed: false, request: null })
+    assert.deepStrictEqual(loop.ended[0]?.outcome, { _tag: "Regressed", confirmed: false, request: null })
   })
 
   it("comes first after the next apply", () => {
@@ -159,7 +248,7 @@ it("a revised case begins anew, but for a request that an apply has begun to tak
   loop.append([applyOf(2, ["c0@recheck-001"])[0]!])
   const revised = (id: string) => ({ _tag: "CaseRevised", at: 0, case: id, rev: 2, from: 1 }) as const
   loop.append([revised("c0"), revised("c1")])
-  assert.deepStrictEqual([...loop.state.repairs.keys()], ["c0@recheck-001"])
+  assert.deepStrictEqual([loop.state.repairs.size, loop.state.taking], [0, ["c0@recheck-001"]])
   assert.strictEqual(loop.state.histories.size + loop.state.sent.size, 0)
 })
 
@@ -170,11 +259,16 @@ it("what is known of a case is counted on by its rechecks at unchanged quality",
   loop.queue()
   const answers: Array<Outcome> = ["failure", "failure", "error", "pass", "pass"] // new, new, control twice, new
   loop.drain(() => answers.shift()!)
-  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 4, failed: 2, regressed: undefined })
+  assert.deepStrictEqual(loop.state.histories.get("c0"), {
+    passed: 4,
+    failed: 2,
+    regressed: undefined,
+    good: undefined
+  })
   loop.append(applyOf(3))
   loop.queue()
   loop.drain((_, arm) => (arm === "new" ? "failure" : "pass"))
-  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 6, failed: 2, regressed: "confirmed" })
+  assert.deepStrictEqual(loop.state.histories.get("c0"), { passed: 6, failed: 2, regressed: "confirmed", good: "v2" })
 })
 
 it("after a crash at any append nothing is tried again, and it ends as if nothing had happened", () => {
@@ -182,10 +276,11 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
     // What a try says is fixed by case, apply, arm and number, so that a run after a crash finds the same world.
     return (loop: Loop, id: string, arm: RecheckRule.Arm): Outcome => {
       const recheck = loop.state.open.get(id)!
-      const { newPassed, newFailed, controlPassed, controlFailed, voids, apply } = recheck
+      const { newPassed, newFailed, controlPassed, controlFailed, voids, change } = recheck
       const number = [newPassed, newFailed, controlPassed, controlFailed, voids].join()
       let mixed = seed
-      for (const char of `${id} ${apply} ${arm} ${number}`) mixed = (Math.imul(mixed, 31) + char.charCodeAt(0)) | 0
+      for (const char of `${id} ${change.apply} ${arm} ${number}`)
+        mixed = (Math.imul(mixed, 31) + char.charCodeAt(0)) | 0
       const chance = seeded(mixed)()
       return chance < 0.4 ? "pass" : chance < 0.85 ? "failure" : chance < 0.95 ? "error" : "unread"
     }
@@ -201,7 +296,10 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
       loop.drain((id, arm) => answer(loop, id, arm))
     }
   }
-  const tries = (log: ReadonlyArray<Entry>) => log.filter(({ _tag }) => _tag === "TryEnded")
+  const tries = (loop: Loop) => inOrder(loop.log.filter((entry) => entry._tag === "TryEnded"))
+  // An end that a crash kept from being said is said later: each recheck is looked at by itself.
+  const inOrder = <A extends { readonly apply: string; readonly case: string }>(events: ReadonlyArray<A>) =>
+    events.toSorted((one, other) => (one.apply + one.case < other.apply + other.case ? -1 : 1))
   const rule = fc.constantFrom(RecheckRule.allFail(2), RecheckRule.controlled(), RecheckRule.allFail(3))
   fc.assert(
     fc.property(rule, fc.integer({ min: 1, max: 6 }), fc.integer(), (rule, count, seed) => {
@@ -210,7 +308,7 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
       goOn(whole, seed)
       assert.strictEqual(whole.state.open.size, 0)
       const perCase = new Map<string, number>()
-      for (const { case: id, outcome } of whole.state.ended) {
+      for (const { case: id, outcome } of whole.ended) {
         if (outcome._tag === "Regressed" && outcome.request !== null) perCase.set(id, (perCase.get(id) ?? 0) + 1)
       }
       for (const sent of perCase.values()) assert.strictEqual(sent, 1)
@@ -218,9 +316,9 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
         if (whole.log[cut - 1]?._tag === "ApplyStarted") continue // the dispatcher calls that apply again itself
         const again = new Loop(rules, cases(count), [...whole.log.slice(0, cut), started(2)])
         goOn(again, seed)
-        assert.deepStrictEqual(tries(again.log), tries(whole.log))
-        assert.deepStrictEqual(again.state.ended, whole.state.ended)
-        assert.deepStrictEqual([...again.state.repairs], [...whole.state.repairs])
+        assert.deepStrictEqual(tries(again), tries(whole))
+        assert.deepStrictEqual(inOrder(again.ended), inOrder(whole.ended))
+        assert.deepStrictEqual(new Map(again.state.repairs), new Map(whole.state.repairs))
       }
     }),
     { numRuns: 40 }
@@ -230,7 +328,7 @@ it("after a crash at any append nothing is tried again, and it ends as if nothin
 it("every event is what its schema says, and survives the log", () => {
   const loop = begun(6, rulesOf())
   loop.drain((_, arm) => (arm === "new" ? "failure" : "pass"))
-  const schema = Schema.toCodecJson(Schema.Union([DispatcherEvent.DispatcherEvent, RecheckEvent]))
+  const schema = Schema.toCodecJson(DispatcherEvent.DispatcherEvent)
   for (const event of loop.log) {
     const line = JSON.stringify(Schema.encodeSync(schema)(event))
     assert.deepStrictEqual(Schema.decodeSync(schema)(JSON.parse(line)), event)

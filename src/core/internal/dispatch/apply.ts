@@ -2,9 +2,12 @@
  * An apply from the moment it is due until its requests are taken.
  */
 import { Cause, Clock, Effect, Exit, Schema } from "effect"
-import { SystemDown } from "../../Case.ts"
 import { ApplyFailed } from "../../DispatcherError.ts"
 import { Applied, type Request } from "../../Improvements.ts"
+import type { RecheckEvent } from "../../RecheckEvent.ts"
+import { queue } from "../recheck/decide.ts"
+import * as decide from "./decide.ts"
+import { downOf } from "./failures.ts"
 import { applyEnded } from "./metrics.ts"
 import { beginEnding, breakWith, happened, type Run, shown } from "./run.ts"
 import { applyName, type Applying } from "./state.ts"
@@ -57,21 +60,41 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
   if (Exit.isSuccess(exit)) {
     const woken = begun.requests.flatMap((id) => run.state.pending.get(id)?.case ?? [])
     // One by one: to queue all that is woken and held anew would make each apply cost what waits beside it.
-    yield* run.journal.commit([{ _tag: "ApplyEnded", at, apply: name, applied: exit.value }], () => {
-      for (const id of woken) run.live.woken.push(id)
-    })
+    const end = { _tag: "ApplyEnded", at, apply: name, applied: exit.value } as const
+    // Not while a try is judged: what that brings to an end goes by the last apply.
+    yield* run.judging.withPermit(
+      Effect.suspend(() =>
+        run.journal.commit([end, ...rechecksOf(run, name, exit.value, at)], () => {
+          for (const id of woken) run.live.woken.push(id)
+        })
+      )
+    )
     return yield* applyEnded(exit.value._tag)
   }
   // Cut off: it stays begun, and is called again with the same name and batch at the next start.
   if (Cause.hasInterruptsOnly(exit.cause)) return
-  for (const reason of exit.cause.reasons) {
-    if (Cause.isFailReason(reason) && reason.error instanceof SystemDown) return breakWith(run, reason.error)
-  }
+  const down = downOf(exit)
+  if (down !== undefined) return breakWith(run, down)
   const reason = shown(exit.cause)
   yield* run.journal.commit([{ _tag: "ApplyFailed", at, apply: name, reason }])
   yield* applyEnded("Failed")
   breakWith(run, new ApplyFailed({ apply: name, reason }))
 })
+
+/** Queued with the end of the apply, so that no crash falls between. */
+const rechecksOf = (run: Run, apply: string, applied: Applied, at: number): ReadonlyArray<RecheckEvent> => {
+  const { rechecks } = run.live
+  if (applied._tag !== "Changed" || rechecks === undefined || rechecks.rechecks === 0) return []
+  const { cases, phases } = run.state
+  const revOf = (id: string) => {
+    const selected = run.live.selection.byId.get(id)
+    const record = cases.get(id)
+    return selected !== undefined && record?.phase === "completed" && record.rev === decide.revOf(selected)
+      ? record.rev
+      : undefined
+  }
+  return [queue(run.state.rechecks, apply, { ids: phases.completed, revOf }, rechecks, at)]
+}
 
 /** Journals the batch before the host sees it: everything that is pending now. */
 const begin = Effect.fnUntraced(function* (run: Run) {

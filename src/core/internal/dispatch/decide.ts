@@ -5,12 +5,15 @@ import type { Case } from "../../Case.ts"
 import type { Explanation, WaitingFor } from "../../Dispatcher.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { Heap } from "../Heap.ts"
+import { pick, type Rules } from "../recheck/decide.ts"
 import type { CaseRecord, State } from "./state.ts"
 
 /** What is known of a run besides its log. */
 export interface Live {
   /** `undefined` when the workload cannot apply. */
   readonly applyAt: number | undefined
+  /** `undefined` when the workload cannot recheck. */
+  readonly rechecks: Rules | undefined
   selection: Selection
   /** The selection was read in this run. */
   selected: boolean
@@ -24,6 +27,8 @@ export interface Live {
   readonly unwinding: Set<string>
   /** Woken cases in the order they came, some of them stale. */
   readonly woken: Queue
+  /** Cases a recheck of which left its seat: one that is new, by a new rev, may have been passed by meanwhile. */
+  readonly passedBy: Queue
   /** Holds of selected cases by their end, some of them stale. */
   readonly holds: Heap<string>
   /** An apply waits for the gate, or runs. */
@@ -41,14 +46,17 @@ export interface Selection {
   next: number
   /** How many wait to be claimed for the first time. */
   fresh: number
+  /** Epoch milliseconds. */
+  readonly readAt: number
 }
 
-export const makeLive = (seats: number, applyAt: number | undefined): Live => {
+export const makeLive = (seats: number, applyAt: number | undefined, rechecks: Rules | undefined): Live => {
   const freeSeats = new Heap<number>()
   for (let seat = 1; seat <= seats; seat++) freeSeats.push(seat, seat)
   return {
     applyAt,
-    selection: { cases: [], byId: new Map(), next: 0, fresh: 0 },
+    rechecks,
+    selection: { cases: [], byId: new Map(), next: 0, fresh: 0, readAt: 0 },
     selected: false,
     surveyed: false,
     selecting: false,
@@ -56,6 +64,7 @@ export const makeLive = (seats: number, applyAt: number | undefined): Live => {
     freeSeats,
     unwinding: new Set(),
     woken: new Queue(),
+    passedBy: new Queue(),
     holds: new Heap(),
     applying: false,
     ending: false,
@@ -91,7 +100,7 @@ export class Queue {
 export type Lane = "woken" | "fresh"
 
 export type Action =
-  | { readonly _tag: "Claim"; readonly case: string; readonly lane: Lane }
+  | { readonly _tag: "Claim"; readonly case: string; readonly lane: Lane | "recheck" }
   | { readonly _tag: "Apply" }
   | { readonly _tag: "Select" }
   /** Until something happens, or this time (epoch milliseconds). */
@@ -110,7 +119,7 @@ const standing = (record: CaseRecord | undefined, state: State, live: Live, id: 
   const current = selected !== undefined && record !== undefined && record.rev < revOf(selected) ? undefined : record
   switch (current?.phase) {
     case "completed":
-      return { _tag: "Ended", as: "completed", because: "it completed" }
+      return { _tag: "Ended", as: "completed", because: `it completed${recheckOf(state, id)}` }
     case "difficult":
       return { _tag: "Ended", as: "difficult", because: current.reason ?? "" }
     case "failed":
@@ -124,6 +133,11 @@ const standing = (record: CaseRecord | undefined, state: State, live: Live, id: 
   if (selected === undefined) return waits("selection", "it is not in the selection")
   if (live.unwinding.has(id)) return waits("unwinding", "a fiber of its last run ignores interruption and goes on")
   return { lane: current?.phase === "woken" || current?.phase === "held" ? "woken" : "fresh" }
+}
+
+const recheckOf = (state: State, id: string): string => {
+  const recheck = state.rechecks.open.get(id)
+  return recheck === undefined ? "" : `; its recheck of apply ${recheck.change.apply} is ${recheck.state}`
 }
 
 const laneOf = (state: State, live: Live, id: string, now: number): Lane | undefined => {
@@ -144,6 +158,10 @@ const nextWoken = (state: State, live: Live, now: number): string | undefined =>
 
 const nextFresh = (state: State, live: Live, now: number): string | undefined => {
   const { cases } = live.selection
+  for (let id = live.passedBy.peek(); id !== undefined; id = live.passedBy.peek()) {
+    if (laneOf(state, live, id, now) === "fresh") return id
+    live.passedBy.drop()
+  }
   for (; live.selection.next < cases.length; live.selection.next++) {
     const id = cases[live.selection.next]!.id
     if (laneOf(state, live, id, now) === "fresh") return id
@@ -151,7 +169,13 @@ const nextFresh = (state: State, live: Live, now: number): string | undefined =>
   return undefined
 }
 
-/** When the next hold is over. */
+/** A recheck to run, or when the next one's hold is over. */
+const nextRecheck = (state: State, live: Live, now: number) => {
+  if (live.rechecks === undefined || state.rechecks.open.size === 0) return { case: null, until: Infinity }
+  return pick(state.rechecks, (id) => !live.running.has(id) && !live.unwinding.has(id), live.rechecks, now)
+}
+
+/** When the next hold of a case is over. */
 const nextDue = (state: State, live: Live): number => {
   for (let id = live.holds.peek(); id !== undefined; id = live.holds.peek()) {
     const record = state.cases.get(id)
@@ -196,7 +220,7 @@ export const note = (state: State, live: Live, event: DispatcherEvent): void => 
 }
 
 /**
- * The next action: woken cases before new ones, and nothing is claimed while an apply waits or runs.
+ * The next action: woken cases, then rechecks, then new cases, and nothing is claimed while an apply waits or runs.
  *
  * Stale entries of queues are skipped on the way: asking twice gives the same answer.
  */
@@ -206,16 +230,20 @@ export const next = (state: State, live: Live, now: number): Action => {
   if (!live.selected) return live.selecting ? { _tag: "Wait", until: Infinity } : { _tag: "Select" }
   if (live.applying) return { _tag: "Wait", until: Infinity }
   if (isApplyDue(state, live)) return { _tag: "Apply" }
+  let due = Infinity
   if (live.freeSeats.size > 0) {
     const woken = nextWoken(state, live, now)
     if (woken !== undefined) return { _tag: "Claim", case: woken, lane: "woken" }
+    const recheck = nextRecheck(state, live, now)
+    if (recheck.case !== null) return { _tag: "Claim", case: recheck.case, lane: "recheck" }
+    due = recheck.until
     const fresh = nextFresh(state, live, now)
     if (fresh !== undefined) return { _tag: "Claim", case: fresh, lane: "fresh" }
     if (!live.surveyed && !live.selecting) return { _tag: "Select" }
   }
   // With no seat free the end of a hold changes nothing: the next seat that is given back does.
   if (live.freeSeats.size === 0) return { _tag: "Wait", until: Infinity }
-  const due = nextDue(state, live)
+  due = Math.min(due, nextDue(state, live))
   if (!idle) return { _tag: "Wait", until: due }
   if (live.applyAt !== undefined && state.pending.size > 0) return { _tag: "Apply" }
   if (due < Infinity) return { _tag: "Wait", until: due }
@@ -227,6 +255,7 @@ const isApplyDue = (state: State, live: Live): boolean =>
   live.applyAt !== undefined && (state.applying !== undefined || state.pending.size >= live.applyAt)
 
 const isOver = (state: State, id: string): boolean => {
+  if (state.rechecks.open.has(id)) return false
   const phase = state.cases.get(id)?.phase
   return phase === "completed" || phase === "difficult" || phase === "failed"
 }
@@ -256,4 +285,4 @@ const noRun: Explanation = {
   because: "no run is under way here; the next start takes it up"
 }
 
-const idleLive: Live = makeLive(0, undefined)
+const idleLive: Live = makeLive(0, undefined, undefined)

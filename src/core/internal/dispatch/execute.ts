@@ -1,23 +1,25 @@
 /**
  * One run, from opening the log to releasing it.
  */
-import { Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Latch, PubSub, Scope } from "effect"
+import { Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Latch, PubSub, Scope, Semaphore } from "effect"
 import type { Summary } from "../../Dispatcher.ts"
 import { StopTimedOut } from "../../DispatcherError.ts"
 import type { DispatcherEvent, RunEnd } from "../../DispatcherEvent.ts"
 import type { Log, Storage } from "../../Storage.ts"
 import { beginApply } from "./apply.ts"
 import { clearRequests, requested, StopSignal } from "./control.ts"
-import { makeLive, next, note } from "./decide.ts"
+import { type Action, makeLive, next, note } from "./decide.ts"
 import * as gate from "./gate.ts"
 import * as journal from "./journal.ts"
 import { openWithState } from "./log.ts"
 import { occupy } from "./occupy.ts"
 import type { Checked } from "./options.ts"
-import { beginEnding, type ClosedWorkload, interruptAll, type Run, spentUsd } from "./run.ts"
+import { recheck } from "./recheck.ts"
+import { beginEnding, type ClosedWorkload, interruptAll, type Run } from "./run.ts"
 import { beginSelect } from "./select.ts"
 import type { Board, Session } from "./session.ts"
 import type { State } from "./state.ts"
+import { train } from "./train.ts"
 import { summarize } from "./view.ts"
 
 /** Timers are never longer, so that a machine that slept or a clock that was set is noticed. */
@@ -82,7 +84,8 @@ const stoppedBeforeStart: Effect.Effect<Summary<never>> = Effect.succeed({
   difficult: [],
   failed: [],
   waiting: [],
-  applies: []
+  applies: [],
+  rechecks: []
 })
 
 const makeRun = (
@@ -92,7 +95,12 @@ const makeRun = (
   startedAt: number,
   { log, state }: { readonly log: Log<DispatcherEvent>; readonly state: State }
 ): Run => {
-  const live = makeLive(options.seats, workload.improve === undefined ? undefined : options.applyAt)
+  const { improve } = workload
+  const live = makeLive(
+    options.seats,
+    improve === undefined ? undefined : options.applyAt,
+    improve?.recheck === undefined ? undefined : options.rechecks
+  )
   const run: Run = {
     workload,
     options,
@@ -105,7 +113,9 @@ const makeRun = (
     selecting: undefined,
     applies: [],
     startedAt,
-    spent: new Map(),
+    spentUsd: 0,
+    rechecked: [],
+    judging: Semaphore.makeUnsafe(1),
     row: [],
     ending: undefined,
     endingBegan: Deferred.makeUnsafe(),
@@ -158,7 +168,7 @@ const ask = Effect.fnUntraced(function* <A>(run: Run, question: Effect.Effect<A,
 const endOf = (run: Run): RunEnd | undefined => {
   const { ending } = run
   if (ending === undefined)
-    return run.live.spent ? { _tag: "BudgetSpent", spentUsd: spentUsd(run) } : { _tag: "Finished" }
+    return run.live.spent ? { _tag: "BudgetSpent", spentUsd: run.spentUsd } : { _tag: "Finished" }
   return ending._tag === "Stopped" ? { _tag: "Stopped" } : ending.end
 }
 
@@ -177,8 +187,7 @@ const loop = Effect.fnUntraced(function* (run: Run) {
     const action = next(run.state, run.live, now)
     switch (action._tag) {
       case "Claim":
-        if (action.lane === "fresh") run.live.selection.fresh--
-        yield* occupy(run, run.live.selection.byId.get(action.case)!)
+        yield* claim(run, action)
         break
       case "Apply":
         yield* beginApply(run, run.workload.improve!)
@@ -197,6 +206,18 @@ const loop = Effect.fnUntraced(function* (run: Run) {
   }
   return false
 })
+
+/** A recheck may be of a case that is selected no more: then it only has to be said. */
+const claim = (run: Run, { case: id, lane }: Extract<Action, { readonly _tag: "Claim" }>): Effect.Effect<void> => {
+  const { rechecks, selection } = run.live
+  const host = run.workload.improve?.recheck
+  if (lane === "recheck" && rechecks !== undefined && host !== undefined) {
+    return occupy(run, selection.byId.get(id) ?? { id }, recheck(run, id, rechecks, host))
+  }
+  if (lane === "fresh") selection.fresh--
+  const case_ = selection.byId.get(id)!
+  return occupy(run, case_, train(run, case_))
+}
 
 /** True when something happened within that time. */
 const lookWithin = (run: Run, time: Duration.Duration): Effect.Effect<boolean> =>

@@ -16,3 +16,11 @@ export const caseLeft = (how: string): Effect.Effect<void> => Metric.update(Metr
 
 export const applyEnded = (how: string): Effect.Effect<void> =>
   Metric.update(Metric.withAttributes(applies, { how }), 1)
+
+const rechecks = Metric.counter("shiftboss_rechecks", {
+  description: "Rechecks that ended, by how.",
+  incremental: true
+})
+
+export const recheckEnded = (how: string): Effect.Effect<void> =>
+  Metric.update(Metric.withAttributes(rechecks, { how }), 1)

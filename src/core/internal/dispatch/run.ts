@@ -1,12 +1,16 @@
 /**
  * What the parts of one run share.
  */
-import { Cause, Deferred, Effect, type Fiber, type Latch } from "effect"
+import { Cause, Deferred, Effect, type Fiber, type Latch, type Semaphore } from "effect"
 import type { Case, CaseResult } from "../../Case.ts"
 import type { RunError, Seat } from "../../Dispatcher.ts"
-import type { RunEnd } from "../../DispatcherEvent.ts"
+import type { DispatcherEvent, RunEnd } from "../../DispatcherEvent.ts"
 import type { Applied, Batch } from "../../Improvements.ts"
+import type { Arm } from "../../RecheckRule.ts"
+import type { Try } from "../../Rechecks.ts"
+import type { RecheckOutcome } from "../../RecheckEvent.ts"
 import type { Json } from "../../Storage.ts"
+import type { Verdict } from "../../Verdict.ts"
 import type { Checked } from "./options.ts"
 import type { Live } from "./decide.ts"
 import type { Gate } from "./gate.ts"
@@ -23,6 +27,7 @@ export interface ClosedWorkload {
     | {
         readonly request: JsonCodec<never>
         readonly apply: (batch: Batch<unknown>) => Effect.Effect<Applied, unknown>
+        readonly recheck: ((one: Try<Case>, seat: Seat<never>) => Effect.Effect<Verdict<unknown>, unknown>) | undefined
       }
     | undefined
 }
@@ -33,11 +38,32 @@ export type Withdrawal =
   | { readonly _tag: "Held"; readonly name: string; readonly until: number }
   | { readonly _tag: "Stopped" }
 
+/** What is known of the work on a seat, and how more of it is journaled. */
+export interface Memory {
+  /** Names the work for ever. */
+  readonly key: string
+  readonly steps: () => ReadonlyMap<string, Json | undefined> | undefined
+  readonly holds: () => ReadonlyMap<string, number> | undefined
+  /** The last attempt of each turn that is told of. */
+  readonly told: () => ReadonlyMap<string, number> | undefined
+  readonly stepEnded: (at: number, ended: { readonly step: string; readonly result?: Json }) => DispatcherEvent
+}
+
+/** The try of a recheck that is on a seat. */
+export interface OnRecheck {
+  readonly apply: string
+  readonly arm: Arm
+  readonly try: number
+}
+
 /** A case on a seat. */
 export interface Occupant {
   readonly case: string
   readonly rev: number
   readonly seat: number
+  /** `null`: it is the case itself. Set with the memory once it is known what runs. */
+  recheck: OnRecheck | null
+  memory: Memory
   /** Done when `train` has ended or the seat is taken back, whatever comes first. */
   readonly over: Deferred.Deferred<void>
   withdrawal: Withdrawal | undefined
@@ -71,8 +97,12 @@ export interface Run {
   /** Names of the applies of this run. */
   readonly applies: Array<string>
   readonly startedAt: number
-  /** What the turns of this run have cost, by turn: one that is taken up again tells its whole cost again. */
-  readonly spent: Map<string, number>
+  /** What the attempts of this run have cost, as far as it is known or estimated. */
+  spentUsd: number
+  /** Rechecks that ended in this run. */
+  readonly rechecked: Array<{ readonly case: string; readonly apply: string; readonly outcome: RecheckOutcome }>
+  /** One end of a try at a time: what several say together is judged with all of them counted. */
+  readonly judging: Semaphore.Semaphore
   /** Failures in a row. */
   row: Array<{ readonly case: string; readonly reason: string }>
   ending: Ending | undefined
@@ -86,17 +116,11 @@ export interface Run {
   readonly changed: () => void
 }
 
-/** What the turns of this run have cost together. */
-export const spentUsd = (run: Run): number => {
-  let sum = 0
-  for (const cost of run.spent.values()) sum += cost
-  return sum
-}
-
 /** A reason is for a person, and lives in a log: a cause can be as long as a stack is deep. */
 const maxReason = 4_000
 
-const cut = (reason: string): string =>
+/** The reason, bounded. */
+export const cut = (reason: string): string =>
   reason.length > maxReason ? `${reason.slice(0, maxReason)} … (${reason.length} characters)` : reason
 
 /** The cause for a person. Total: what a host fails with may throw when it is asked what it is. */

@@ -3,13 +3,11 @@
  */
 import { Cause, Clock, Context, Effect, type Schema, Semaphore } from "effect"
 import type { Seat, SeatTurn, StepOptions } from "../../Dispatcher.ts"
-import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import type { Json } from "../../Storage.ts"
 import { TurnDone } from "../../Turn.ts"
 import { codecOf, json, type JsonCodec } from "./json.ts"
 import { stepsEnded } from "./metrics.ts"
 import { away, type Occupant, type Run, withdraw } from "./run.ts"
-import { type CaseRecord, keyOf } from "./state.ts"
 import { run as runTurn } from "./turn.ts"
 
 /** The step a fiber is in. */
@@ -58,15 +56,14 @@ const encodeRequest = (run: Run, occupant: Occupant, name: string, request: unkn
       )
 
 export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
-  const { state } = run
+  const { memory } = occupant
   const guarded = operations(occupant)
-  const record = (): CaseRecord | undefined => state.cases.get(occupant.case)
   const info = {
-    key: keyOf(occupant.case, occupant.rev, record()?.round ?? 1),
+    key: memory.key,
     case: occupant.case,
     rev: occupant.rev,
     seat: occupant.seat,
-    start: state.start
+    start: run.state.start
   }
   const once = (
     kind: string,
@@ -79,7 +76,7 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
       kind,
       name,
       Effect.suspend(() => {
-        const steps = record()?.steps
+        const steps = memory.steps()
         if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
         return Effect.withSpan(live(run, occupant, name, codec, options, effect), `shiftboss.${kind}`, {
           attributes: { case: occupant.case, [kind]: name },
@@ -99,7 +96,7 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
       name,
       { reads: asked.reads },
       codecOf(TurnDone),
-      Effect.flatMap(runTurn(run, `${info.key}/${name}`, asked), (end) =>
+      Effect.flatMap(runTurn(run, occupant, name, asked), (end) =>
         "until" in end ? takeBack(occupant, { _tag: "Held", name, until: end.until }) : Effect.succeed(end)
       )
     )
@@ -108,7 +105,7 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
     info,
     step: step as Seat["step"],
     park: (name, request) => guarded("park", name, park(run, occupant, name, request)),
-    hold: (name, until) => guarded("hold", name, hold(run, occupant, name, until)),
+    hold: (name, until) => guarded("hold", name, hold(occupant, name, until)),
     turn: turn as Seat["turn"]
   }
 }
@@ -120,17 +117,20 @@ const takeBack = (occupant: Occupant, withdrawal: Parameters<typeof withdraw>[1]
   })
 
 const park = Effect.fnUntraced(function* (run: Run, occupant: Occupant, name: string, request: unknown) {
+  if (occupant.recheck !== null) {
+    return yield* misuse(occupant, `the park "${name}" is in a recheck`, "answer with Verdict.wrong(repair) instead")
+  }
   const applied = run.state.cases.get(occupant.case)?.wakes?.get(name)
   if (applied !== undefined) return applied
   const payload = yield* encodeRequest(run, occupant, name, request)
   return yield* takeBack(occupant, { _tag: "Parked", name, payload })
 })
 
-const hold = Effect.fnUntraced(function* (run: Run, occupant: Occupant, name: string, until: number) {
+const hold = Effect.fnUntraced(function* (occupant: Occupant, name: string, until: number) {
   if (!Number.isFinite(until)) {
     return yield* misuse(occupant, `the hold "${name}" ends at ${until}`, "give it epoch milliseconds")
   }
-  const end = run.state.cases.get(occupant.case)?.holds?.get(name) ?? until
+  const end = occupant.memory.holds()?.get(name) ?? until
   if (end > (yield* Clock.currentTimeMillis)) return yield* takeBack(occupant, { _tag: "Held", name, until: end })
 })
 
@@ -191,14 +191,7 @@ const live = (
       if (occupant.left && occupant.withdrawal === undefined) return yield* away
       const result = yield* encodeResult(occupant, name, codec, value)
       const at = yield* Clock.currentTimeMillis
-      const event: DispatcherEvent = {
-        _tag: "StepEnded",
-        at,
-        case: occupant.case,
-        rev: occupant.rev,
-        step: name,
-        ...(result === undefined ? {} : { result })
-      }
+      const event = occupant.memory.stepEnded(at, result === undefined ? { step: name } : { step: name, result })
       // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
       yield* Effect.catch(
         run.journal.commit([event], () => {

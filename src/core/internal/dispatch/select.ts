@@ -34,9 +34,9 @@ export const beginSelect = Effect.fnUntraced(function* (run: Run) {
 const read = Effect.fnUntraced(function* (run: Run) {
   const cases = yield* run.workload.cases
   if (isSame(run.live.selection, cases)) return
-  const checked = check(run.state, cases)
-  if (checked instanceof InvalidSelection) return breakWith(run, checked)
   const at = yield* Clock.currentTimeMillis
+  const checked = check(run.state, cases, at)
+  if (checked instanceof InvalidSelection) return breakWith(run, checked)
   const revised = checked.revised
     .filter((case_) => !run.live.running.has(case_.id) && !run.live.unwinding.has(case_.id))
     .map((case_): DispatcherEvent => ({
@@ -88,7 +88,7 @@ const problem = (state: State, byId: ReadonlyMap<string, Case>, case_: Case): In
   return undefined
 }
 
-const check = (state: State, cases: ReadonlyArray<Case>) => {
+const check = (state: State, cases: ReadonlyArray<Case>, readAt: number) => {
   const byId = new Map<string, Case>()
   const revised: Array<Case> = []
   let fresh = 0
@@ -102,5 +102,5 @@ const check = (state: State, cases: ReadonlyArray<Case>) => {
     else if (known.rev < revOf(case_)) fresh++
     if (known !== undefined && known.rev < revOf(case_)) revised.push(case_)
   }
-  return { selection: { cases: [...cases], byId, next: 0, fresh }, revised }
+  return { selection: { cases: [...cases], byId, next: 0, fresh, readAt }, revised }
 }

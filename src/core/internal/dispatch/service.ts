@@ -17,8 +17,10 @@ import type {
 import { CaseNotChanged, UnknownCase } from "../../DispatcherError.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { type Apply, type ChangeError, type Improvements, type ReadError, UnknownRequest } from "../../Improvements.ts"
+import type { Rechecks } from "../../Rechecks.ts"
 import { type Json, Storage } from "../../Storage.ts"
 import { LogHeld } from "../../StorageError.ts"
+import { all, initial as seenRechecks, isOpen, see as seeRecheck } from "../recheck/view.ts"
 import { requestStop } from "./control.ts"
 import * as decide from "./decide.ts"
 import { execute, type Place } from "./execute.ts"
@@ -63,7 +65,12 @@ export const make = Effect.fnUntraced(function* (log: string) {
     applies: applies(home),
     cancel: Effect.fn("Improvements.cancel")((id: string) => change(home, cancelled(id)))
   }
-  return { dispatcher, improvements }
+  const rechecks: Rechecks["Service"] = {
+    all: Effect.map(foldRechecks(home), all),
+    open: Effect.map(foldRechecks(home), (seen) => all(seen).filter(isOpen)),
+    unstable: Effect.map(stateOf(home), (state) => [...state.rechecks.unstable])
+  }
+  return { dispatcher, improvements, rechecks }
 })
 
 // -----------------------------------------------------------------------------
@@ -72,17 +79,17 @@ export const make = Effect.fnUntraced(function* (log: string) {
 
 const makeRun = (home: Home): Dispatcher["Service"]["run"] =>
   Effect.fn("Dispatcher.run")(
-    <C extends Case, A extends Json | void, Req, EC, RC, RT, RA>(
-      workload: Workload<C, A, Req, EC, RC, RT, RA>,
+    <C extends Case, A extends Json | void, Req, EC, RC, RT, RA, RR>(
+      workload: Workload<C, A, Req, EC, RC, RT, RA, RR>,
       given: Options = {}
     ) =>
-      Effect.flatMap(options.check(given), (checked) =>
+      Effect.flatMap(options.check(given, workload.improve?.controls === true), (checked) =>
         Effect.acquireUseRelease(
           begin(home),
           (session) => execute(home, session, close(workload), checked),
           (session) => end(home, session)
         )
-      ) as Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA, Scope.Scope>>
+      ) as Effect.Effect<Summary<A>, RunError | EC, RC | Exclude<RT | RA | RR, Scope.Scope>>
   )
 
 const begin = (home: Home) =>
@@ -106,14 +113,15 @@ const end = (home: Home, session: Session) =>
  * Forgets what the workload's functions need and fail with: they run in fibers forked by the caller's, which has it,
  * and the types of `Dispatcher.run` say it. The selection is the only source of cases, so `train` gets what it expects.
  */
-const close = <C extends Case, A extends Json | void, Req, EC, RC, RT, RA>(
-  workload: Workload<C, A, Req, EC, RC, RT, RA>
+const close = <C extends Case, A extends Json | void, Req, EC, RC, RT, RA, RR>(
+  workload: Workload<C, A, Req, EC, RC, RT, RA, RR>
 ): ClosedWorkload => ({
   ...(workload as unknown as ClosedWorkload),
   version: workload.version as ClosedWorkload["version"],
   improve: workload.improve && {
     request: codecOf(workload.improve.request),
-    apply: workload.improve.apply as NonNullable<ClosedWorkload["improve"]>["apply"]
+    apply: workload.improve.apply as NonNullable<ClosedWorkload["improve"]>["apply"],
+    recheck: workload.improve.recheck as NonNullable<ClosedWorkload["improve"]>["recheck"]
   }
 })
 
@@ -238,6 +246,8 @@ const applies = (home: Home) =>
     ),
     (all) => [...all.values()]
   )
+
+const foldRechecks = (home: Home) => Stream.runFold(read(home.storage, home.log), seenRechecks, seeRecheck)
 
 // -----------------------------------------------------------------------------
 // changing

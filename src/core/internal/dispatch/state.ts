@@ -7,6 +7,8 @@
 import type { DispatcherEvent, RunEnd } from "../../DispatcherEvent.ts"
 import { type Applied, type Request, skipped } from "../../Improvements.ts"
 import type { Json } from "../../Storage.ts"
+import * as rechecks from "../recheck/state.ts"
+import * as usage from "./usage.ts"
 
 /** Where a case is. A case nothing is known of is `open`. */
 export type Phase = "open" | "parked" | "woken" | "held" | "completed" | "difficult" | "failed"
@@ -33,6 +35,8 @@ export interface CaseRecord {
   /** What applies made of requests, by the park's name: a wake is this fact, parked or not. */
   wakes: Map<string, Applied> | undefined
   holds: Map<string, number> | undefined
+  /** The last attempt of each turn that is told of, by the turn's id. */
+  told: Map<string, number> | undefined
 }
 
 export interface State {
@@ -49,6 +53,8 @@ export interface State {
   applying: Applying | undefined
   version: string | null
   end: RunEnd | null
+  readonly rechecks: rechecks.State
+  readonly usage: usage.State
 }
 
 export interface Applying {
@@ -73,7 +79,9 @@ export const initial = (): State => ({
   applies: 0,
   applying: undefined,
   version: null,
-  end: null
+  end: null,
+  rechecks: rechecks.initial(),
+  usage: usage.initial()
 })
 
 // -----------------------------------------------------------------------------
@@ -110,7 +118,8 @@ const fresh = (rev: number, round: number): CaseRecord => ({
   value: undefined,
   steps: undefined,
   wakes: undefined,
-  holds: undefined
+  holds: undefined,
+  told: undefined
 })
 
 /**
@@ -158,6 +167,7 @@ const ended = (state: State, id: string, record: CaseRecord, phase: "completed" 
   record.steps = undefined
   record.wakes = undefined
   record.holds = undefined
+  record.told = undefined
   record.reason = undefined
 }
 
@@ -171,7 +181,8 @@ const wake = (state: State, request: Request, applied: Applied, at: number): voi
   if (record.phase === "parked") enter(state, request.case, record, "woken", at)
 }
 
-type OfCase = Extract<DispatcherEvent, { readonly case: string }>
+type TurnSpent = Extract<DispatcherEvent, { readonly _tag: "TurnSpent" }>
+type OfCase = Exclude<Extract<DispatcherEvent, { readonly case: string; readonly rev: number }>, TurnSpent>
 
 const evolveCase = (state: State, event: OfCase): void => {
   const id = event.case
@@ -215,9 +226,10 @@ const evolveCase = (state: State, event: OfCase): void => {
       record.reason = undefined
       return enter(state, id, record, "open", event.at)
     case "CaseRevised":
-      return // `recordOf` began the new rev
+      return dropRepairs(state, id) // `recordOf` began the new rev
     case "CaseRetried":
     case "CaseForgotten":
+      dropRepairs(state, id)
       return replaceRecord(state, id, fresh(record.rev, record.round + 1))
     case "RequestCancelled": {
       const request = state.pending.get(event.request)
@@ -230,6 +242,12 @@ const evolveCase = (state: State, event: OfCase): void => {
 /** Folds one event into the state and returns the same state. */
 export const evolve = (state: State, event: DispatcherEvent): State => {
   state.cursor++
+  evolveOwn(state, event)
+  rechecks.evolve(state.rechecks, event)
+  return state
+}
+
+const evolveOwn = (state: State, event: DispatcherEvent): void => {
   switch (event._tag) {
     case "RunStarted":
       state.start = event.start
@@ -259,14 +277,44 @@ export const evolve = (state: State, event: DispatcherEvent): State => {
       for (const id of requests) dropOrphan(state, id)
       break
     }
+    case "RecheckEnded": {
+      const request = rechecks.requestOf(state.rechecks, event)
+      if (request !== undefined) state.pending.set(request.id, request)
+      break
+    }
+    case "TurnSpent": {
+      usage.add(state.usage, event)
+      if (event.recheck !== null) break
+      const record = recordOf(state, event.case, event.rev)
+      record.told ??= new Map()
+      record.told.set(event.turnId, event.attempt)
+      break
+    }
+    case "RechecksQueued":
+    case "RecheckMoved":
+    case "RecheckStarted":
+    case "RecheckStepEnded":
+    case "RecheckHeld":
+    case "TryEnded":
+    case "BatchJudged":
+      break // of no case: see `rechecks.evolve`
     default:
       evolveCase(state, event)
   }
-  return state
 }
 
 /** A request that was kept only for the sake of its batch goes when the batch is given up. */
 const dropOrphan = (state: State, id: string): void => {
   const request = state.pending.get(id)
-  if (request !== undefined && state.cases.get(request.case)?.request !== id) state.pending.delete(id)
+  if (request === undefined) return
+  const isWanted =
+    request.why === "repair" ? state.rechecks.repairs.has(id) : state.cases.get(request.case)?.request === id
+  if (!isWanted) state.pending.delete(id)
+}
+
+/** What its rechecks asked for is of the case as it was. */
+const dropRepairs = (state: State, id: string): void => {
+  for (const [request, of] of state.rechecks.repairs) {
+    if (of === id && !isBeingTaken(state, request)) state.pending.delete(request)
+  }
 }

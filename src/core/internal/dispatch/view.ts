@@ -2,8 +2,10 @@
  * What is shown of a run, and of a log without one. Costs what is shown, never a walk over all cases.
  */
 import type { Snapshot, Summary } from "../../Dispatcher.ts"
-import { type Run, spentUsd } from "./run.ts"
+import type { OpenRecheck } from "../recheck/state.ts"
+import type { Run } from "./run.ts"
 import type { State } from "./state.ts"
+import { rows } from "./usage.ts"
 
 const oldest = (state: State, run: Run | undefined, ids: Set<string>): number | null => {
   for (const id of ids) if (run?.occupants.has(id) !== true) return state.cases.get(id)?.since ?? null
@@ -17,6 +19,9 @@ const waitingIn = (run: Run | undefined, ids: Set<string>): number => {
   return ids.size - running
 }
 
+const waitingRechecks = (state: State, run: Run | undefined): ReadonlyArray<OpenRecheck> =>
+  [...state.rechecks.open.values()].filter((recheck) => (run?.occupants.get(recheck.case)?.recheck ?? null) === null)
+
 /** Without a run: as the log says. */
 export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
   const { phases } = state
@@ -28,24 +33,31 @@ export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
       fresh: run?.live.selection.fresh ?? 0,
       parked: waitingIn(run, phases.parked),
       held: waitingIn(run, phases.held),
+      rechecks: waitingRechecks(state, run).length,
       requests: state.pending.size
     },
     oldestWaiting: {
       woken: oldest(state, run, phases.woken),
+      rechecks: waitingRechecks(state, run)[0]?.queuedAt ?? null,
+      fresh: run === undefined || run.live.selection.fresh === 0 ? null : run.live.selection.readAt,
       parked: oldest(state, run, phases.parked),
       held: oldest(state, run, phases.held)
     },
     applying: run?.applying === undefined ? null : { apply: run.applying.apply, state: run.applying.state },
     counts: { completed: phases.completed.size, difficult: phases.difficult.size, failed: phases.failed.size },
+    rechecks: { ...state.rechecks.counts },
+    usage: rows(state.usage),
     version: state.version,
-    spentUsd: run === undefined ? 0 : spentUsd(run),
+    spentUsd: run?.spentUsd ?? 0,
     end: state.end
   }
 }
 
 const seatsOf = (run: Run): Snapshot["seats"] => {
   const seats: Array<Snapshot["seats"][number]> = Array.from({ length: run.options.seats }, () => null)
-  for (const { seat, case: id, step, since } of run.occupants.values()) seats[seat - 1] = { case: id, step, since }
+  for (const { seat, case: id, recheck, step, since } of run.occupants.values()) {
+    seats[seat - 1] = { case: id, recheck, step, since }
+  }
   return seats
 }
 
@@ -59,6 +71,7 @@ export const summarize = (run: Run): Summary<never> => {
     difficult: reasons(phases.difficult),
     failed: reasons(phases.failed),
     waiting: [...phases.parked, ...phases.woken, ...phases.held],
-    applies: run.applies
+    applies: run.applies,
+    rechecks: run.rechecked
   }
 }

@@ -10,10 +10,12 @@ export interface History {
   readonly failed: number
   /** How its last recheck ended, when it has regressed: `confirmed` by passes on the previous version. */
   readonly regressed: "confirmed" | "unconfirmed" | undefined
+  /** Then: the last version that was not blamed. */
+  readonly good: string | undefined
 }
 
 /** Of a case that was completed and never rechecked. */
-export const completedOnce: History = { passed: 1, failed: 0, regressed: undefined }
+export const completedOnce: History = { passed: 1, failed: 0, regressed: undefined, good: undefined }
 
 /** Cases that passed less often fail for no reason, and say little about an edit. */
 const leastRate = 0.6
