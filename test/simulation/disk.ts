@@ -44,7 +44,7 @@ type Entry =
   | { readonly _tag: "Removed"; readonly path: string }
 
 /** An error as Node reports it. */
-export class SystemError extends Error {
+class SystemError extends Error {
   readonly code: string
   constructor(code: string, path: string) {
     super(`${code}: ${path}`)
@@ -86,7 +86,6 @@ export class SimulatedDisk {
   faults: DiskFaults = faultless
   /** Whether a file opened as "durable" writes synchronously (Linux), or is synced by `datasync` (macOS). */
   readonly syncsWrites: boolean
-  readonly counts = { operations: 0, crashes: 0, failures: 0, losses: 0 }
 
   private readonly chance: Simulator
   private live = new Map<string, Inode>()
@@ -112,7 +111,6 @@ export class SimulatedDisk {
 
   /** Takes away what was not synced: any part of the names, in order, and of each file's changes. */
   losePower(): void {
-    this.counts.losses++
     const kept = this.chance.pickUnsafe("loss.names", this.entries.length + 1)
     for (const entry of this.entries.slice(0, this.entries.length - kept)) change(this.durable, entry)
     this.entries = []
@@ -180,6 +178,7 @@ export class SimulatedDisk {
   }
 
   fill(): void {
+    this.chance.markUnsafe("fault")
     this.fullUntil = this.chance.monotonicMillisUnsafe() + 1000 * (1 + this.chance.pickUnsafe("disk.fullSeconds", 120))
   }
 }
@@ -309,11 +308,10 @@ class Mounted {
   private operation<A>(doing: Doing, perform: () => A, half: () => void = () => undefined): Promise<A> {
     return new Promise((resolve, reject) => {
       this.simulator.laterUnsafe(this.latency(), () => {
-        this.on.counts.operations++
         const dies = doing !== "read" && this.simulator.chanceUnsafe("disk.crash", this.on.faults.crash)
         const moment = dies ? this.simulator.pickUnsafe("disk.moment", 3) : undefined
         if (moment === undefined && this.fails(doing)) {
-          this.on.counts.failures++
+          this.simulator.markUnsafe("fault")
           half()
           return reject(new SystemError("EIO", folder))
         }
@@ -330,7 +328,7 @@ class Mounted {
   }
 
   private crash(): void {
-    this.on.counts.crashes++
+    this.simulator.markUnsafe("fault")
     this.die()
   }
 
@@ -341,6 +339,7 @@ class Mounted {
 
   private latency(): number {
     if (this.simulator.chanceUnsafe("disk.slow", this.on.faults.slow)) {
+      this.simulator.markUnsafe("fault")
       return 1000 * (1 + this.simulator.pickUnsafe("disk.seconds", 60))
     }
     return this.simulator.pickUnsafe("disk.millis", 3)

@@ -1,7 +1,7 @@
 /**
  * Processes that live one after another, and sometimes beside each other, on one disk, and what ends them.
  */
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber, Schedule } from "effect"
 import { Storage } from "shiftboss"
 import { Simulation } from "shiftboss/testing"
 import type { Disk } from "../../src/node/internal/storage/disk.ts"
@@ -17,6 +17,8 @@ import { WatchedLogs } from "./watched.ts"
 export interface Mutant {
   readonly disk?: (disk: Disk) => Disk
   readonly encoded?: (encoded: Storage.Encoded) => Storage.Encoded
+  /** Put above everything that looks at the logs: they are as it makes them. */
+  readonly storage?: (storage: Storage.Storage["Service"]) => Storage.Storage["Service"]
   /** What has to go wrong for it to matter: so often, and nothing else. Default: whatever the seed says. */
   readonly faults?: Partial<DiskFaults & Blows>
 }
@@ -40,7 +42,7 @@ interface Blows {
 
 const noBlows: Blows = { kill: 0, powerLoss: 0, pause: 0, clock: 0 }
 
-export const lease = Duration.minutes(2)
+const lease = Duration.minutes(2)
 
 // -----------------------------------------------------------------------------
 // the machine room
@@ -102,6 +104,7 @@ export class Room {
   start<A, E, R>(host: string, program: (life: number) => Effect.Effect<A, E, R>) {
     return Effect.gen({ self: this }, function* () {
       const id = ++this.lives
+      if (id > 1) this.simulator.markUnsafe("restart")
       const started: { process?: Simulation.Process<A, E> } = {}
       const kill = () => {
         if (!this.end(id)) return
@@ -154,7 +157,8 @@ export class Room {
           return isAlive
         })
     })
-    return this.logs.over(this.recovering(id, storage))
+    const watched = this.logs.over(this.recovering(id, storage))
+    return this.mutant.storage?.(watched) ?? watched
   }
 
   /** Knows which lives are in the middle of opening a log. */
@@ -169,7 +173,10 @@ export class Room {
   private fate<A, E>(life: Life<A, E>, within: Duration.Input) {
     const millis = Duration.toMillis(within)
     return Effect.gen({ self: this }, function* () {
-      const happens = (label: keyof Blows) => Simulation.chance(`blow.${label}`, this.blows[label])
+      const happens = (label: keyof Blows) =>
+        Effect.tap(Simulation.chance(`blow.${label}`, this.blows[label]), (isSo) =>
+          isSo ? Simulation.mark("fault") : Effect.void
+        )
       const moment = Simulation.pick("blow.seconds", Math.max(1, Math.floor(millis / 1000)))
       const wait = Effect.flatMap(moment, (seconds) => Effect.sleep(seconds * 1000))
       if (yield* happens("clock")) {
@@ -191,6 +198,10 @@ export class Room {
     })
   }
 }
+
+/** Tries again for as long as somebody else may have the log. */
+export const persistently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.retry(effect, { while: ({ _tag }) => _tag === "LogHeld", schedule: Schedule.spaced("1 minute"), times: 120 })
 
 /** The disk, with what the logs do on it that is seldom said. */
 const noticing = (disk: Disk, simulator: Simulation.Simulator["Service"]): Disk => ({

@@ -1,11 +1,11 @@
 /**
  * The scenario of logs alone: writers on two hosts that contend for one log, on a disk on which everything goes wrong.
  */
-import { assert } from "@effect/vitest"
-import { Effect, Exit, Schedule, Stream } from "effect"
+import assert from "node:assert/strict"
+import { Effect, Exit, Stream } from "effect"
 import { Storage } from "shiftboss"
 import { Simulation } from "shiftboss/testing"
-import { type Mutant, Room } from "./lives.ts"
+import { type Mutant, persistently, Room } from "./lives.ts"
 
 export const marks = [
   "torn end cut off",
@@ -18,8 +18,6 @@ export const marks = [
 ] as const
 
 const log = "work/log"
-
-const isHeld = (error: { readonly _tag: string }) => error._tag === "LogHeld"
 
 /** Appends until it has had enough, or the log is lost. */
 const write = Effect.fnUntraced(function* (life: number) {
@@ -60,10 +58,6 @@ const read = Effect.gen(function* () {
   return yield* Stream.runCollect(storage.read(log))
 })
 
-/** Tries again for as long as somebody else may have the log. */
-const persistently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.retry(effect, { while: isHeld, schedule: Schedule.spaced("1 minute"), times: 120 })
-
 const contender = (room: Room) =>
   Effect.gen(function* () {
     yield* Effect.sleep((yield* Simulation.pick("later", 120)) * 1000)
@@ -87,6 +81,6 @@ export const logs = (mutant: Mutant = {}) =>
     room.calm()
     const life = yield* room.start("this host", (id) => persistently(Effect.all([one, read, write(id), read])))
     const exit = yield* room.attend(life, "3 hours")
-    assert.isTrue(exit !== undefined && Exit.isSuccess(exit), `in quiet the log is written to: ${String(exit)}`)
+    assert.ok(exit !== undefined && Exit.isSuccess(exit), `in quiet the log is written to: ${String(exit)}`)
     assert.deepStrictEqual(room.logs.broken, [])
   })
