@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { FileStorage } from "shiftboss/node"
 import { Storage } from "shiftboss"
+import { nodeDisk } from "../../src/node/internal/storage/disk.ts"
 import { append, diskWith, failure, folder, mounted, read, replay, storageIn } from "./support/folders.ts"
 
 const modeOf = (path: string) => Effect.promise(async () => (await stat(path)).mode & 0o777)
@@ -259,6 +260,34 @@ describe("a disk that fails", () => {
 })
 
 describe("the folder", () => {
+  it.live("closes a file that it opened for a reader who was interrupted meanwhile", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      const asked = yield* Deferred.make<void>()
+      const closed = yield* Deferred.make<void>()
+      let goOn: () => void = () => undefined
+      const hanging = new Promise<void>((resolve) => (goOn = resolve))
+      const storage = storageIn(path, {
+        open: async (...args) => {
+          Deferred.doneUnsafe(asked, Effect.void)
+          await hanging
+          const file = await nodeDisk.open(...args)
+          const close = async () => {
+            await file.close()
+            Deferred.doneUnsafe(closed, Effect.void)
+          }
+          return { ...file, close }
+        }
+      })
+      const reading = yield* Effect.forkChild(read(storage, "log"), { startImmediately: true })
+      yield* Deferred.await(asked)
+      yield* Fiber.interrupt(reading)
+      goOn()
+      yield* Deferred.await(closed)
+    })
+  )
+
   it.live("is closed to others, with all files in it, also when it was open before", () =>
     Effect.gen(function* () {
       const path = join(yield* folder, "deep", "logs")

@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { nodeDisk } from "../../src/node/internal/storage/disk.ts"
 import { append, child, folder, lockFile, read, replay, storageIn, textOf } from "./support/folders.ts"
 
 const change = (path: string, edit: (text: string) => string) =>
@@ -164,6 +165,21 @@ describe("holders of a log in a folder", () => {
     })
   )
 
+  it.live("gives back the hold it took above the epochs of the records", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      for (const file of yield* Effect.promise(() => readdir(path))) {
+        if (!file.endsWith(".ndjson")) yield* Effect.promise(() => unlink(join(path, file)))
+      }
+      yield* append(storageIn(path), "log", 2)
+      assert.notInclude((yield* Effect.promise(() => readdir(path))).join(), ".lock")
+      // Another storage of this process, which lives: it cannot tell that nobody works with a lock that was left.
+      yield* append(storageIn(path), "log", 3)
+      assert.deepStrictEqual(yield* read(storageIn(path), "log"), [1, 2, 3])
+    })
+  )
+
   it.live("fences off the holder whose lock file somebody removed", () =>
     Effect.gen(function* () {
       const path = yield* folder
@@ -172,6 +188,59 @@ describe("holders of a log in a folder", () => {
       const lock = yield* lockFile(path)
       yield* Effect.promise(() => unlink(lock))
       assert.strictEqual((yield* Effect.flip(log.append([2])))._tag, "LogFenced")
+    })
+  )
+
+  it.live("keeps what a holder whose lock file somebody removed writes away from its successor's entries", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const former = yield* storageIn(path).open("log")
+      for (const entry of [1, 2]) yield* former.append([entry])
+      const lock = yield* lockFile(path)
+      yield* Effect.promise(() => unlink(lock))
+      const successor = storageIn(path)
+      const log = yield* successor.open("log")
+      yield* log.append([3])
+      assert.strictEqual((yield* Effect.flip(former.append(["lost"])))._tag, "LogFenced")
+      assert.deepStrictEqual(yield* read(successor, "log"), [1, 2, 3])
+      yield* log.append([4])
+      assert.deepStrictEqual(yield* read(successor, "log"), [1, 2, 3, 4])
+    })
+  )
+
+  it.live("leaves no file open, also when it opened a log again that it had lost", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      let open = 0
+      const storage = storageIn(path, {
+        open: async (...args) => {
+          const file = await nodeDisk.open(...args)
+          open++
+          const close = async () => {
+            await file.close()
+            open--
+          }
+          return { ...file, close }
+        }
+      })
+      const lost = yield* Scope.make()
+      const log = yield* Scope.provide(storage.open("log"), lost)
+      for (const entry of [1, 2]) yield* log.append([entry])
+      const lock = yield* lockFile(path)
+      yield* Effect.promise(() => unlink(lock))
+      yield* append(storageIn(path), "log", 3)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const again = yield* storage.open("log")
+          yield* again.append([4])
+          yield* Scope.close(lost, Exit.void)
+          yield* again.append([5])
+        })
+      )
+      assert.deepStrictEqual(yield* read(storage, "log"), [1, 2, 3, 4, 5])
+      // Readers do not wait until what they have read is closed.
+      yield* Effect.repeat(Effect.yieldNow, { while: () => open > 0, times: 10_000 })
+      assert.strictEqual(open, 0)
     })
   )
 

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs"
+import { readdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
@@ -84,6 +85,33 @@ describe("two who take one log at the same time", () => {
       )
       yield* append(late, "log", "second")
       assert.deepStrictEqual(yield* read(late, "log"), ["first", "second"])
+    })
+  )
+})
+
+describe("a lock that was being written", () => {
+  const unfinished = (path: string, epoch: number) => join(path, `.log.${epoch}.0a-1b.lock.tmp`)
+
+  it.live("when its process was killed is removed by the next holder, one with a later number is left alone", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      for (const epoch of [1, 2, 3]) yield* Effect.promise(() => writeFile(unfinished(path, epoch), "{"))
+      yield* append(storageIn(path), "log", 2)
+      const files = yield* Effect.promise(() => readdir(path))
+      assert.deepStrictEqual(files.toSorted(), [".log.3.0a-1b.lock.tmp", "log.2.free", "log.ndjson"])
+    })
+  )
+
+  it.live("and is gone before it stands in its place is written anew", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const late = storageIn(
+        path,
+        beforeFirstLink(({ from }) => rm(from))
+      )
+      yield* append(late, "log", 1)
+      assert.deepStrictEqual(yield* read(late, "log"), [1])
     })
   )
 })

@@ -2,7 +2,7 @@
  * How a run is asked to stop: by a signal of its own program, or by another process through a small log.
  */
 import { Clock, Context, Effect, Schedule, Schema, Stream } from "effect"
-import { type Storage, typed } from "../../Storage.ts"
+import { readTyped, type Storage, typed } from "../../Storage.ts"
 import type { ChangeError } from "../../Improvements.ts"
 
 /** When this effect succeeds, a run stops as by `stop`. A main program that listens to signals provides it. */
@@ -13,10 +13,13 @@ export const StopSignal: Context.Reference<Effect.Effect<void>> = Context.Refere
 
 const StopRequested = Schema.TaggedStruct("StopRequested", { at: Schema.Number })
 
+/** What a control log holds, in this version. */
+export const stopLog = { entry: StopRequested, version: 1 }
+
 const nameOf = (log: string): string => `${log}.control`
 
 const open = (storage: Storage["Service"], log: string) =>
-  Effect.map(storage.open(nameOf(log)), (opened) => typed(opened, { entry: StopRequested, version: 1 }))
+  Effect.map(storage.open(nameOf(log)), (opened) => typed(opened, stopLog))
 
 /** Held only for the moment of a write, so a second writer tries again. */
 const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
@@ -47,7 +50,7 @@ export const clearRequests = (storage: Storage["Service"], log: string): Effect.
   )
 
 const isRequested = (storage: Storage["Service"], log: string) =>
-  Effect.map(Stream.runHead(storage.read(nameOf(log))), (first) => first._tag === "Some")
+  Effect.map(Stream.runHead(readTyped(storage, nameOf(log), stopLog)), (first) => first._tag === "Some")
 
 /** Succeeds when a stop was requested. A storage that does not answer now may answer a second later. */
 export const requested = (storage: Storage["Service"], log: string): Effect.Effect<void> =>

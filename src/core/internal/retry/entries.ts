@@ -6,7 +6,10 @@ import { type Json, type Log, typed } from "../../Storage.ts"
 import { Event, type State } from "../../Turn.ts"
 import { evolve } from "./evolve.ts"
 
-export const eventLog = (log: Log<Json>): Log<Event> => typed(log, { entry: Event, version: 1 })
+/** What a log of turns holds, in this version. */
+export const turnLog = { entry: Event, version: 1 }
+
+export const eventLog = (log: Log<Json>): Log<Event> => typed(log, turnLog)
 
 /** The states of all turns in the log. */
 export const readStates = (log: Log<Event>) =>

@@ -15,7 +15,8 @@ const RunDone = Schema.TaggedStruct("RunDone", { workflowId: Schema.String, runI
 const RunEntry = Schema.Union([RunStarted, RunDone])
 type RunEntry = typeof RunEntry.Type
 
-const version = 1
+/** What the log of runs holds, in this version. */
+export const runLog = { entry: RunEntry, version: 1 }
 
 type Runs = Map<string, Map<string, RunEnding | "started">>
 
@@ -44,7 +45,7 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
   context: Context.Context<R>
 ) {
   const log = yield* FoldedLog.make<Runs, RunEntry>({
-    open: Effect.map(storage.open(name), (opened) => typed(opened, { entry: RunEntry, version })),
+    open: Effect.map(storage.open(name), (opened) => typed(opened, runLog)),
     empty: () => new Map(),
     apply,
     problem: () => undefined,

@@ -9,8 +9,8 @@ import { evolve } from "./evolve.ts"
 import * as FoldedLog from "./foldedLog.ts"
 import { brokenRules, type ScheduleProgress } from "./progress.ts"
 
-/** The version of `ScheduleEvent`. */
-const version = 1
+/** What the log of a journal holds, in this version. */
+export const scheduleLog = { entry: ScheduleEvent, version: 1 }
 
 export type Schedules = ReadonlyMap<string, ScheduleProgress>
 
@@ -44,7 +44,7 @@ const refuseBroken = (schedules: Schedules, events: Events) => {
 /** Opens the journal and holds it until the scope closes. */
 export const make = Effect.fnUntraced(function* (storage: Storage["Service"], name: string) {
   const log = yield* FoldedLog.make<Map<string, ScheduleProgress>, ScheduleEvent>({
-    open: Effect.map(storage.open(name), (opened) => typed(opened, { entry: ScheduleEvent, version })),
+    open: Effect.map(storage.open(name), (opened) => typed(opened, scheduleLog)),
     empty: () => new Map(),
     apply,
     problem,

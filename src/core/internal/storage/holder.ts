@@ -102,11 +102,8 @@ const acquire = Effect.fnUntraced(function* (store: Store, operation: Operation,
 })
 
 const release = (store: Store, log: string, hold: Hold) =>
-  guarded(
-    store,
-    "release",
-    log
-  )(store.encoded.release(log, hold.epoch)).pipe(
+  // Only now: the epoch may have risen since this was planned.
+  Effect.suspend(() => guarded(store, "release", log)(store.encoded.release(log, hold.epoch))).pipe(
     // A lock that could not be marked as released is still free to whoever finds this holder gone.
     Effect.catch((error) => Effect.logWarning(error.message)),
     Effect.ensuring(Effect.sync(() => store.live.delete(hold.id)))

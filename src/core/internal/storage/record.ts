@@ -8,6 +8,8 @@ import { crc32 } from "./checksum.ts"
 /** The newest form of records this version reads, and the one it writes. */
 export const formatVersion = 1
 
+export const isVersion = (version: number): boolean => Number.isSafeInteger(version) && version >= 1
+
 const opening = `{"crc":"`
 const sumEnd = opening.length + 8
 const restStart = sumEnd + 2
@@ -97,7 +99,7 @@ export const decodeHeader = (line: string): Header | string => {
     return "it does not begin with a header"
   }
   const { shiftboss, log } = parsed
-  return typeof shiftboss === "number" && typeof log === "string"
+  return typeof shiftboss === "number" && isVersion(shiftboss) && typeof log === "string"
     ? { version: shiftboss, log }
     : "it does not begin with a header"
 }

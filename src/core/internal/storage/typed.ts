@@ -4,6 +4,7 @@
 import { Effect, Result, Schema, Stream } from "effect"
 import type { EntryVersions, Json, Log } from "../../Storage.ts"
 import { LogCorrupt, LogTooNew } from "../../StorageError.ts"
+import { isVersion } from "./record.ts"
 
 /** The header is line 1. */
 const firstEntryLine = 2
@@ -53,9 +54,11 @@ const decoder = <A, I>(log: string, { entry, version, upgrade }: EntryVersions<A
   }
 }
 
+/** What is no whole number from 1 on is no version that was ever written, and must not pass for an old one. */
 const isVersioned = (stored: Json): stored is { readonly version: number; readonly value: Json } =>
   typeof stored === "object" &&
   stored !== null &&
   "version" in stored &&
   "value" in stored &&
-  typeof stored.version === "number"
+  typeof stored.version === "number" &&
+  isVersion(stored.version)

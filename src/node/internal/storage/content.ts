@@ -180,12 +180,14 @@ const appendTo = async (
 }
 
 export const makeContent = (folder: Folder) => {
+  /** By hold, not by log: one that was lost may be followed by another in this process before it is given up. */
   const writings = new Map<string, Writing>()
+  const holdOf = (log: string, epoch: number) => `${epoch} ${log}`
   const writingOf = (log: string, epoch: number): Writing => {
-    const known = writings.get(log)
-    if (known?.epoch === epoch) return known
+    const known = writings.get(holdOf(log, epoch))
+    if (known !== undefined) return known
     const writing: Writing = { epoch, file: undefined, lines: 0, bytes: 0, end: undefined }
-    writings.set(log, writing)
+    writings.set(holdOf(log, epoch), writing)
     return writing
   }
   const replace = async (log: string, epoch: number, lines: ReadonlyArray<string>): Promise<boolean> => {
@@ -216,9 +218,9 @@ export const makeContent = (folder: Folder) => {
     return holds(folder, log, epoch)
   }
   const forget = async (log: string, epoch: number): Promise<void> => {
-    const writing = writings.get(log)
-    if (writing?.epoch !== epoch) return
-    writings.delete(log)
+    const writing = writings.get(holdOf(log, epoch))
+    if (writing === undefined) return
+    writings.delete(holdOf(log, epoch))
     await close(writing)
   }
   const remove = async (log: string, epoch: number): Promise<boolean> => {

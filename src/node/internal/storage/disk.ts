@@ -117,8 +117,8 @@ export class DiskError extends Data.TaggedError("DiskError")<{
   readonly cause: unknown
 }> {}
 
-/** The promise as an effect that fails with what it was rejected with. */
-export const attempt = <A>(evaluate: () => Promise<A>): Effect.Effect<A, DiskError> =>
+/** The promise as an effect that fails with what it was rejected with. The signal says that it was interrupted. */
+export const attempt = <A>(evaluate: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, DiskError> =>
   Effect.tryPromise({
     try: evaluate,
     catch: (cause) =>

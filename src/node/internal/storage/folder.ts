@@ -29,9 +29,18 @@ export const dataPath = (folder: Folder, log: string): string => join(folder.pat
 export const temporaryPath = (folder: Folder, log: string, epoch: number): string =>
   join(folder.path, `.${toFileName(log)}.${epoch}.tmp`)
 
-export const isTemporary = (name: string, log: string): boolean => {
+/** Of a lock with that number, as long as it is being written; `id` is drawn anew for each. */
+export const unfinishedLockPath = (folder: Folder, log: string, epoch: number, id: string): string =>
+  join(folder.path, `.${toFileName(log)}.${epoch}.${id}.lock.tmp`)
+
+/**
+ * Whether nobody needs the file any more once `epoch` holds the log: content that a former holder did not finish, or a lock
+ * whose number cannot be taken now. One with a higher number may be at work on it.
+ */
+export const isLeftover = (name: string, log: string, epoch: number): boolean => {
   const prefix = `.${toFileName(log)}.`
-  return name.startsWith(prefix) && /^\d+\.tmp$/.test(name.slice(prefix.length))
+  const match = name.startsWith(prefix) ? /^(\d+)(\.[\da-f-]+\.lock)?\.tmp$/.exec(name.slice(prefix.length)) : null
+  return match !== null && (match[2] === undefined || Number(match[1]) <= epoch)
 }
 
 /** The log of a data file, `undefined` when it has to be read from its header, and nothing for other files. */

@@ -16,9 +16,17 @@ const newline = 10
 /** Closing does not wait: on a disk that hangs it would hang with it whoever only stops to read. */
 const close = (file: DiskFile | undefined) => Effect.sync(() => void file?.close().catch(() => undefined))
 
+/** What is opened for somebody who was interrupted meanwhile is known to nobody else. */
+const openUnlessAborted = async (folder: Folder, log: string, signal: AbortSignal): Promise<DiskFile | undefined> => {
+  const file = await unlessAbsent(folder.disk.open(dataPath(folder, log), "r"))
+  if (!signal.aborted) return file
+  await file?.close()
+  return undefined
+}
+
 const openFile = (folder: Folder, log: string) =>
   Effect.acquireRelease(
-    attempt(() => unlessAbsent(folder.disk.open(dataPath(folder, log), "r"))),
+    attempt((signal) => openUnlessAborted(folder, log, signal)),
     close,
     { interruptible: true }
   )

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import type { Storage } from "shiftboss"
 import { hasCode, unlessAbsent, writeAll } from "./disk.ts"
-import { type Folder, isTemporary, prepare, syncFolder } from "./folder.ts"
+import { dataPath, type Folder, isLeftover, prepare, syncFolder, unfinishedLockPath } from "./folder.ts"
 import { toFileName } from "./names.ts"
 
 interface LockFile {
@@ -44,7 +44,7 @@ const lockFiles = async (folder: Folder, log: string) => {
   }
   // A number that was freed counts as free, whatever a late taker has linked beside it.
   files.sort((one, other) => one.epoch - other.epoch || Number(one.isFree) - Number(other.isFree))
-  return { files, leftovers: names.filter((name) => isTemporary(name, log)) }
+  return { files, leftovers: (epoch: number) => names.filter((name) => isLeftover(name, log, epoch)) }
 }
 
 const parseContent = (text: string): Content => {
@@ -83,15 +83,15 @@ const writeLock = async ({ disk }: Folder, path: string, content: Content, now: 
   await disk.setModifiedAt(path, now)
 }
 
-/** Links a complete lock file into place. False when another one was first. */
-const create = async (folder: Folder, path: string, content: Content, now: number): Promise<boolean> => {
-  const temporary = join(folder.path, `.${randomUUID()}.lock.tmp`)
+/** Links a complete lock file into place. False when another one was first, also when that took the unfinished one away. */
+const create = async (folder: Folder, log: string, epoch: number, content: Content, now: number): Promise<boolean> => {
+  const temporary = unfinishedLockPath(folder, log, epoch, randomUUID())
   try {
     await writeLock(folder, temporary, content, now)
-    await folder.disk.link(temporary, path)
+    await folder.disk.link(temporary, lockPath(folder, log, epoch))
     return true
   } catch (error) {
-    if (hasCode(error, "EEXIST")) return false
+    if (hasCode(error, "EEXIST", "ENOENT")) return false
     throw error
   } finally {
     await unlessAbsent(folder.disk.remove(temporary))
@@ -118,19 +118,20 @@ const attempt = async (
   if (current !== undefined && read === undefined) return undefined
   const isHeld = read !== undefined && current?.isFree === false
   if (isHeld && (dead === undefined || !isSame(read.lock, dead.lock))) return { lock: read.lock }
-  const haunted = read !== undefined && (read.haunted || (isHeld && dead?.proven !== true))
+  // A log without any lock: somebody removed it, and whether its holder lives is not known.
+  const haunted =
+    read === undefined ? folder.disk.exists(dataPath(folder, log)) : read.haunted || (isHeld && dead?.proven !== true)
   const epoch = (current?.epoch ?? 0) + 1
-  const path = lockPath(folder, log, epoch)
-  if (!(await create(folder, path, { holder, haunted }, now))) return undefined
+  if (!(await create(folder, log, epoch, { holder, haunted }, now))) return undefined
   const { files, leftovers } = await lockFiles(folder, log)
   if (files.filter((file) => file.epoch >= epoch).length !== 1) {
     // The number had been used since the locks were listed, and freed or removed: this is no lock, only a trace of being
     // late. Where the freed one still stands, a number would have two holders.
-    await unlessAbsent(folder.disk.remove(path))
+    await unlessAbsent(folder.disk.remove(lockPath(folder, log, epoch)))
     return undefined
   }
   const former = files.filter((file) => file.epoch < epoch).map(({ name }) => name)
-  await clear(folder, [...former, ...leftovers])
+  await clear(folder, [...former, ...leftovers(epoch)])
   return { epoch, haunted }
 }
 
