@@ -172,4 +172,4 @@ const main = async (): Promise<boolean> => {
 }
 
 if (isMainThread) process.exitCode = (await main()) ? 0 : 1
-else parentPort?.postMessage(await runJob(workerData as Job))
+else parentPort?.postMessage(await runJob(workerData as Job), [])
