@@ -128,6 +128,7 @@ export const check = Effect.fn("Simulation.check")(function* <A, E, R>(
     if (Exit.isFailure(ran.exit)) return yield* shortened(ran, simulated, options.shrinks ?? 500)
     total.add(ran)
   }
+  if (total.seeds === 0) return yield* Effect.die(new RangeError("seeds names no seed, so that nothing was checked"))
   const marks = (options.sometimes ?? []).filter((mark) => !total.marks.has(mark))
   if (marks.length > 0) return yield* new NeverMarked({ marks, seeds: total.seeds })
   return total

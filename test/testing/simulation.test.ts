@@ -158,6 +158,11 @@ describe("a program that a simulation cannot run", () => {
     assert.strictEqual(error.message.split(". ")[0], "3 seeds never came to: a crash")
   })
 
+  it("is not said to be well by no seed at all", () => {
+    const exit = Effect.runSync(Effect.exit(Simulation.check(Effect.void, { seeds: [] })))
+    assert.include(failureOf(exit), "nothing was checked")
+  })
+
   it("is not run by a text that says nothing", () => {
     for (const replay of ["", "x", "1: order", "1: order@1=", "1; order@1"]) {
       const error = Effect.runSync(Effect.flip(Simulation.run(Effect.void, replay)))
