@@ -6,6 +6,7 @@
  * The agent here is a stand-in, a shell script that prints a line of JSON for each thing it does. `docs/custom-agent.md`
  * goes through it.
  */
+import { fileURLToPath } from "node:url"
 import { Console, Duration, Effect, Stream } from "effect"
 import { AgentLauncher, Failure } from "shiftboss"
 import { ProcessLauncher, Protocol } from "shiftboss/node"
@@ -87,6 +88,6 @@ const program = Effect.gen(function* () {
   yield* Console.log("ending:", ending._tag, ending.result?.text)
 })
 
-const standIn = new URL("stand-in-agent.sh", import.meta.url).pathname
+const standIn = fileURLToPath(new URL("stand-in-agent.sh", import.meta.url))
 
 await Effect.runPromise(program.pipe(Effect.scoped, Effect.provide(ProcessLauncher.layer(agent(standIn)))))

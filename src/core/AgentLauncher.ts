@@ -269,9 +269,11 @@ export const makeLauncher = Effect.fnUntraced(function* <R = never>(
 
 /** A UUID of version 4. The core has no source of secure randomness: these ids need to differ, not to be secret. */
 const randomId = Effect.map(Effect.all(Array.from({ length: 32 }, () => Random.nextIntBetween(0, 15))), (digits) => {
-  const hex = digits.map((digit) => digit.toString(16)).join("")
-  const variant = (8 + ((digits[16] ?? 0) % 4)).toString(16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`
+  const hex = digits.map((digit) => digit.toString(16))
+  hex[12] = "4"
+  hex[16] = (8 + ((digits[16] ?? 0) % 4)).toString(16)
+  const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)]
+  return groups.map((group) => group.join("")).join("-")
 })
 
 const stopped = make("Stopped", "The attempt was stopped")

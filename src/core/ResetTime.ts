@@ -20,12 +20,12 @@ export interface Printed {
 
 /** A time in epoch seconds, as `resetsAt` and `resets_at` are. */
 export const fromEpochSeconds = (seconds: unknown): number | null =>
-  typeof seconds === "number" && Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : null
+  typeof seconds === "number" && seconds > 0 ? readable(seconds * 1000) : null
 
 /** The header `retry-after`: seconds, or an HTTP date (RFC 9110, 10.2.3). */
 export const fromRetryAfter = (value: string, now: number): number | null => {
   const seconds = decimal(value)
-  if (seconds !== null) return now + seconds * 1000
+  if (seconds !== null) return readable(now + seconds * 1000)
   return /^[A-Za-z]{3}, \d{2} [A-Za-z]{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value.trim())
     ? Option.match(DateTime.make(value.trim()), { onNone: () => null, onSome: DateTime.toEpochMillis })
     : null
@@ -34,7 +34,7 @@ export const fromRetryAfter = (value: string, now: number): number | null => {
 /** The header `retry-after-ms`: milliseconds. */
 export const fromRetryAfterMillis = (value: string, now: number): number | null => {
   const millis = decimal(value)
-  return millis === null ? null : now + millis
+  return millis === null ? null : readable(now + millis)
 }
 
 /** A duration with its units, in milliseconds: `34.07s`, `900ms`, `1h 2m 3s`. */
@@ -61,13 +61,20 @@ export const durationMillis = (text: string): number | null => {
  * means the next 1:15, so shortly before midnight it is tomorrow's; up to ten minutes past it is still today's.
  */
 export const fromText = (text: string, printed: Printed): number | null => {
-  const found = [...epochs(text), ...durations(text, printed.now), ...dates(text), ...clocks(text, printed)]
+  const found = [...epochs(text), ...durations(text, printed.now), ...dates(text), ...clocks(text, printed)].filter(
+    (time) => readable(time) !== null
+  )
   return found.length === 0 ? null : Math.max(...found)
 }
 
 // -----------------------------------------------------------------------------
 // Internal
 // -----------------------------------------------------------------------------
+
+/** The last time there is (ECMA-262, 21.4.1.1). What is beyond it says nothing. */
+const last = 8.64e15
+
+const readable = (time: number): number | null => (time <= last ? time : null)
 
 const unitMillis: { readonly [unit: string]: number } = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const stillToday = 10 * 60_000

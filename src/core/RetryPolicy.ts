@@ -4,10 +4,11 @@
 import { Context, Deferred, Duration, Effect, Layer, Schema } from "effect"
 import { AgentLauncher } from "./AgentLauncher.ts"
 import { type Cooldown, makeCooldown } from "./internal/retry/cooldown.ts"
-import { driveTurn } from "./internal/retry/drive.ts"
+import { type Drive, type Driven, driveOn, driveTurn, pause, type Waiting } from "./internal/retry/drive.ts"
 import { journalOpener } from "./internal/retry/journal.ts"
 import { outcome, type Price } from "./internal/retry/totals.ts"
-import { complete, problems, type RetryRules } from "./RetryRules.ts"
+import { makeWaits, type Woken } from "./internal/retry/waits.ts"
+import { type Complete, complete, problems, type RetryRules } from "./RetryRules.ts"
 import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, Storage, StorageError } from "./Storage.ts"
 import type { State, Turn, TurnOutcome } from "./Turn.ts"
 import { Workspace } from "./Workspace.ts"
@@ -25,7 +26,7 @@ export interface Options {
   readonly log?: string | undefined
   /** At least so many ended turns are kept; an older one that is run again is a new turn. Default: 1000. */
   readonly keepTurns?: number | undefined
-  /** Of turns that name none. Default: `default`. */
+  /** Of turns that name none: they share what the launcher is logged in with. Default: `default`. */
   readonly account?: string | undefined
   /** Of all turns, below the rules of each. */
   readonly rules?: RetryRules | undefined
@@ -38,8 +39,8 @@ export interface Options {
   /** Turns that follow a probe start this long after one another, or up to twice that. Default: 5 seconds. */
   readonly stagger?: Duration.Input | undefined
   /**
-   * The first launch on an account that the host names goes alone for this long, or until the model answers it: when there
-   * is a limit, one turn finds out and not all of them. Zero: never. Default: 10 seconds.
+   * The first launch of this process on an account goes alone for this long, or until the model answers it: when there is a
+   * limit, one turn finds out and not all of them. Zero: never. Default: 10 seconds.
    */
   readonly firstLaunchAlone?: Duration.Input | undefined
 }
@@ -121,12 +122,13 @@ export const layer: Layer.Layer<RetryPolicy, never, Storage | AgentLauncher> = l
 // internal
 // -----------------------------------------------------------------------------
 
-const defaultAccount = "default"
-
 interface Running {
   readonly stop: Deferred.Deferred<void>
   readonly over: Deferred.Deferred<void>
 }
+
+/** In a fiber of its own: what a stack has grown to is kept for as long as its fiber lives, and that may wait for hours. */
+const alone = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.raceAllFirst([effect])
 
 const enter = (running: Map<string, Running>, turnId: string): Running => {
   const turn = { stop: Deferred.makeUnsafe<void>(), over: Deferred.makeUnsafe<void>() }
@@ -134,59 +136,83 @@ const enter = (running: Map<string, Running>, turnId: string): Running => {
   return turn
 }
 
+/** What all turns of a policy are driven with. */
+const makeParts = Effect.fnUntraced(function* (options: Options) {
+  const launcher = yield* AgentLauncher
+  const workspace = yield* Workspace
+  const { log = "turns", keepTurns = 1000, networkProbe: probe, prices = {} } = options
+  if (!Number.isInteger(keepTurns) || keepTurns < 1) {
+    return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
+  }
+  const waits = yield* makeWaits
+  const times = {
+    probeMillis: Duration.toMillis(options.probeSilence ?? "2 minutes"),
+    staggerMillis: Duration.toMillis(options.stagger ?? "5 seconds"),
+    firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
+  }
+  const cooldown = makeCooldown(times, waits.wake)
+  const openJournal = yield* journalOpener(log, keepTurns, (states) => raiseKept(cooldown, states))
+  return { openJournal, ports: { launcher, workspace, cooldown, waits, prices, probe } }
+})
+
 function make(options: Options) {
   return Effect.gen(function* () {
-    const launcher = yield* AgentLauncher
-    const workspace = yield* Workspace
-    const { account = defaultAccount, keepTurns = 1000 } = options
-    if (!Number.isInteger(keepTurns) || keepTurns < 1) {
-      return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
-    }
-    const millis = (duration: Duration.Input) => Duration.toMillis(duration)
-    const cooldown = makeCooldown(
-      {
-        probeMillis: millis(options.probeSilence ?? "2 minutes"),
-        staggerMillis: millis(options.stagger ?? "5 seconds"),
-        firstMillis: millis(options.firstLaunchAlone ?? "10 seconds")
-      },
-      (account) => account !== defaultAccount
-    )
-    const openJournal = yield* journalOpener(options.log ?? "turns", keepTurns, (states) => raiseKept(cooldown, states))
-    const { networkProbe: probe, prices = {} } = options
-    const ports = { launcher, workspace, cooldown, prices, probe }
+    const { openJournal, ports } = yield* makeParts(options)
     const running = new Map<string, Running>()
+    const ruled = (turn: Turn): Turn & { readonly rules: Complete } => ({
+      ...turn,
+      rules: complete(options.rules, turn.rules)
+    })
 
-    const run = Effect.fn("RetryPolicy.run")(function* (turn: Turn): Effect.fn.Return<TurnOutcome, TurnError> {
+    // A span for each stretch between two waits: one over hours of waiting would be told of only at their end, and kept as long.
+    const begin = Effect.fn("RetryPolicy.run")(function* (turn: Turn, stop: Deferred.Deferred<void>) {
       yield* Effect.annotateCurrentSpan("turn", turn.id)
-      if (running.has(turn.id)) return yield* new TurnRunning({ turnId: turn.id })
-      const rules = complete(options.rules, turn.rules)
-      const wrong = problems(rules)
+      const asked = ruled(turn)
+      const wrong = problems(asked.rules)
       if (wrong.length > 0) {
         return yield* Effect.die(new Error(`the turn "${turn.id}" has rules that cannot be used: ${wrong.join(" ")}`))
       }
-      const ruled = { ...turn, rules }
-      const driven = yield* Effect.acquireUseRelease(
-        Effect.sync(() => enter(running, turn.id)),
-        ({ stop }) =>
-          Effect.flatMap(openJournal, (journal) =>
-            driveTurn({ ...ports, journal, stop }, ruled, turn.account ?? account)
-          ),
-        ({ over }) =>
-          Effect.andThen(
-            Effect.sync(() => running.delete(turn.id)),
-            Deferred.succeed(over, undefined)
-          )
-      )
-      if (driven._tag === "Held") {
-        return yield* new Held({ turnId: turn.id, until: driven.wait.due, rule: driven.wait.rule })
-      }
-      return outcome(driven.state, driven.end, turn.budgetUsd)
+      const journal = yield* openJournal
+      const drive: Drive = { ...ports, journal, stop }
+      const account = turn.account ?? options.account ?? "default"
+      return [drive, yield* driveTurn(drive, asked, account)] as const
     })
+
+    const goOn = Effect.fn("RetryPolicy.run")(function* (turn: Turn, drive: Drive, waiting: Waiting, woken: Woken) {
+      yield* Effect.annotateCurrentSpan("turn", turn.id)
+      return yield* driveOn(drive, ruled(turn), waiting, woken)
+    })
+
+    const settle = (turn: Turn, drive: Drive, driven: Driven): Effect.Effect<TurnOutcome, TurnError> => {
+      if (driven._tag === "Over") return Effect.succeed(outcome(driven.state, driven.end, turn.budgetUsd))
+      const { wait, inline } = driven
+      if (!inline) return Effect.fail(new Held({ turnId: turn.id, until: wait.due, rule: wait.rule }))
+      return Effect.flatMap(pause(drive, turn.id, driven), (woken) =>
+        Effect.flatMap(alone(goOn(turn, drive, driven, woken)), (next) => settle(turn, drive, next))
+      )
+    }
+
+    const leave = (turnId: string, { over }: Running) => {
+      running.delete(turnId)
+      ports.cooldown.left(turnId)
+      return Deferred.succeed(over, undefined)
+    }
+
+    const run = (turn: Turn): Effect.Effect<TurnOutcome, TurnError> =>
+      Effect.uninterruptibleMask((restore) => {
+        if (running.has(turn.id)) return Effect.fail(new TurnRunning({ turnId: turn.id }))
+        const call = enter(running, turn.id)
+        const driven = Effect.suspend(() =>
+          Effect.flatMap(alone(begin(turn, call.stop)), ([drive, driven]) => settle(turn, drive, driven))
+        )
+        return Effect.onExit(restore(driven), () => leave(turn.id, call))
+      })
 
     const stop = Effect.fn("RetryPolicy.stop")(function* (turnId: string) {
       const turn = running.get(turnId)
       if (turn === undefined) return
       yield* Deferred.succeed(turn.stop, undefined)
+      ports.waits.wake(turnId)
       yield* Deferred.await(turn.over)
     })
 

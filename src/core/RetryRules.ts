@@ -32,8 +32,13 @@ export interface RetryRules {
   readonly remedies?: { readonly [kind in FailureKind]?: Remedy | undefined } | undefined
   /** Attempts in a round, without those that resumed a session or came after a hold. Default: 3. */
   readonly maxAttempts?: number | undefined
-  /** Launches in a round, resumes included, without those that ended at a limit or were stopped. Default: 12. */
+  /** Launches in a round, resumes included, without those that ended at a limit, were stopped or died with their host. Default: 12. */
   readonly maxLaunches?: number | undefined
+  /**
+   * The death of a host is no fault of its agent: an attempt that died with it is taken up again, without a charge, so many
+   * times in a round. One more, and the turn fails: an attempt may be what kills its host. Default: 10.
+   */
+  readonly maxHostDeaths?: number | undefined
   /** Models to fall back to, best first. A turn forbids falling back with `[]`. Default: none. */
   readonly fallbackModels?: ReadonlyArray<string> | undefined
   /** The attempt of a round, counted from 1 without resumes, that takes the first fallback model. Default: 3. */
@@ -120,6 +125,7 @@ export const defaults: Complete = {
   },
   maxAttempts: 3,
   maxLaunches: 12,
+  maxHostDeaths: 10,
   fallbackModels: [],
   fallbackFrom: 3,
   resetBuffer: "2 minutes",
@@ -148,7 +154,8 @@ export const complete = (...overrides: ReadonlyArray<RetryRules | undefined>): C
 
 /** What is wrong with the rules, a sentence each; nothing when they can be used. */
 export const problems = (rules: Complete): ReadonlyArray<string> => {
-  const { remedies, maxAttempts, maxLaunches, fallbackFrom, unknownReset, resetOutlived, inlineWait } = rules
+  const { remedies, maxAttempts, maxLaunches, maxHostDeaths, fallbackFrom } = rules
+  const { unknownReset, resetOutlived, inlineWait } = rules
   const { resetBuffer, resetJitter, resetPast, maxHold, grace, silence, wallClock } = rules
   const ladders = Object.entries(remedies).flatMap(([kind, remedy]) =>
     "waits" in remedy ? [[`the waits of ${kind}`, remedy.waits] as const] : []
@@ -158,6 +165,9 @@ export const problems = (rules: Complete): ReadonlyArray<string> => {
     ...Object.entries({ maxAttempts, maxLaunches, fallbackFrom }).flatMap(([name, value]) =>
       Number.isInteger(value) && value >= 1 ? [] : [`${name} must be a whole number of at least 1, not ${value}.`]
     ),
+    ...(Number.isInteger(maxHostDeaths) && maxHostDeaths >= 0
+      ? []
+      : [`maxHostDeaths must be a whole number of at least 0, not ${maxHostDeaths}.`]),
     ...Object.entries({ unknownReset, resetOutlived }).flatMap(([name, ladder]) =>
       ladder.length > 0 ? ladder.flatMap((wait) => notLasting(name, wait)) : [`${name} must have a wait.`]
     ),

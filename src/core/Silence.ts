@@ -21,6 +21,16 @@ export const patience = 3
 /** An agent that was just launched. */
 export const begin = (now: number): Silence => ({ at: now, tools: new Set(), retry: null })
 
+/** More are not told apart: it is copied at each, and some agents never say that a tool has ended. */
+const mostTools = 64
+
+const withTool = (tools: ReadonlySet<string>, id: string): ReadonlySet<string> => {
+  const more = new Set(tools).add(id)
+  const [oldest] = more
+  if (more.size > mostTools && oldest !== undefined) more.delete(oldest)
+  return more
+}
+
 /** It was seen. `activity` is absent for signs of life that mean nothing. */
 export const seen = (silence: Silence, now: number, activity?: Activity): Silence => {
   switch (activity?._tag) {
@@ -30,7 +40,7 @@ export const seen = (silence: Silence, now: number, activity?: Activity): Silenc
     case "AgentRetry":
       return { ...silence, at: now, retry: { since: silence.retry?.since ?? now, delay: activity.delayMillis ?? 0 } }
     case "ToolStarted":
-      return { at: now, retry: null, tools: new Set(silence.tools).add(activity.id) }
+      return { at: now, retry: null, tools: withTool(silence.tools, activity.id) }
     case "ToolEnded": {
       const tools = new Set(silence.tools)
       tools.delete(activity.id)

@@ -4,9 +4,10 @@
  */
 import { Schema } from "effect"
 import { AgentResult, Identity, Session } from "./AgentLauncher.ts"
+import { CounterScope } from "./Counters.ts"
 import { Failure } from "./Failure.ts"
 import type { RetryRules } from "./RetryRules.ts"
-import type { Usage } from "./Usage.ts"
+import { Usage } from "./Usage.ts"
 
 // -----------------------------------------------------------------------------
 // models
@@ -44,6 +45,8 @@ export const Purpose = Schema.Literals([
   "after-hold",
   /** After a stop: charged to nobody. */
   "after-stop",
+  /** After the host died while the agent ran: charged to nobody. */
+  "after-host-death",
   /** In place of an attempt of which nothing ever ran. */
   "again"
 ])
@@ -56,12 +59,21 @@ export const AttemptEnding = Schema.Struct({
   failure: Schema.NullOr(Failure),
   /** What it printed as its result, if anything. */
   result: Schema.NullOr(AgentResult),
-  /** What it cost by the host's prices, where the agent does not report a cost. */
+  /**
+   * What it cost by the host's prices, where the agent does not report a cost. At least so much, when it was cut off and
+   * had told only what it used so far.
+   */
   estimatedCostUsd: Schema.NullOr(Schema.Number),
   /** False: it is known that nothing of it ran, so that it used nothing. */
-  ran: Schema.Boolean
+  ran: Schema.Boolean,
+  /** Its host died before its ending was journaled: nobody knows what it would have come to. */
+  hostDied: Schema.optional(Schema.Boolean)
 })
 export type AttemptEnding = typeof AttemptEnding.Type
+
+/** What an attempt told of its usage while it went on. Without `counter` it covers this attempt alone. */
+export const UsageSoFar = Schema.Struct({ usage: Usage, counter: Schema.optional(CounterScope) })
+export type UsageSoFar = typeof UsageSoFar.Type
 
 /** One attempt, as it is kept. */
 export const Attempt = Schema.Struct({
@@ -80,6 +92,8 @@ export const Attempt = Schema.Struct({
   sessionSeen: Schema.NullOr(Schema.String),
   /** Tool calls begun and not ended, by their id. */
   openTools: Schema.Record(Schema.String, Schema.String),
+  /** What it told last. */
+  usageSoFar: Schema.optional(UsageSoFar),
   ending: Schema.NullOr(AttemptEnding)
 })
 export type Attempt = typeof Attempt.Type
@@ -119,7 +133,7 @@ export type End = typeof End.Type
 export const State = Schema.Struct({
   turnId: Schema.String,
   startedAt: Schema.Number,
-  /** The commit the workspace stood on when the turn started; set once. */
+  /** The commit the workspace stood on before the first launch. */
   head: Schema.NullOr(Schema.String),
   /** Of the present round. */
   account: Schema.NullOr(Schema.String),
@@ -159,6 +173,7 @@ export const Event = Schema.Union([
   event("SessionSeen", { id: Schema.String }),
   event("ToolStarted", { id: Schema.String, tool: Schema.String }),
   event("ToolEnded", { id: Schema.String }),
+  event("UsageTold", { soFar: UsageSoFar }),
   event("AttemptEnded", { ending: AttemptEnding }),
   event("WaitStarted", { wait: Wait }),
   /** What was waited for is over before it was due. */
@@ -167,7 +182,13 @@ export const Event = Schema.Union([
   /** A turn that had been stopped goes on where it was. */
   event("TurnResumed", { at: Schema.Number }),
   /** A turn that had failed begins again in its last session: numbers, totals and budget go on, ladders start again. */
-  event("RoundStarted", { at: Schema.Number, round: Schema.Int, account: Schema.NullOr(Schema.String) }),
+  event("RoundStarted", {
+    at: Schema.Number,
+    round: Schema.Int,
+    account: Schema.NullOr(Schema.String),
+    /** Of a turn of which nothing was launched yet. */
+    head: Schema.optional(Schema.NullOr(Schema.String))
+  }),
   /** The whole of a turn, in place of its events: compaction. */
   event("TurnKept", { state: State })
 ])
@@ -181,7 +202,7 @@ export type Event = typeof Event.Type
 export const Total = Schema.Struct({
   /** `null` when a part is unknown. */
   total: Schema.NullOr(Schema.Number),
-  /** The sum of the parts that are known; `null` when none is. */
+  /** The sum of what is known, also of parts that are known in part; `null` when nothing is. */
   known: Schema.NullOr(Schema.Number)
 })
 export type Total = typeof Total.Type
@@ -207,7 +228,10 @@ export interface AttemptSummary {
   /** `null` when it succeeded, or when it is not known how it ended. */
   readonly failure: Failure | null
   readonly usage: Usage | null
+  /** Where `usage` is unknown: what it had told before it was cut off. It used at least so much. */
+  readonly usageSoFar: Usage | null
   readonly costUsd: number | null
+  /** By the host's prices; at least so much where `usage` is unknown. */
   readonly estimatedCostUsd: number | null
 }
 

@@ -18,7 +18,7 @@ export const Evidence = Schema.Struct({
   head: Schema.NullOr(Schema.String),
   /** One line a commit, newest last. */
   commits: Schema.Array(Schema.String),
-  /** Paths of files with changes that are not committed, untracked ones included. */
+  /** Paths of files with changes that are not committed, untracked ones included; a line each, as commits are. */
   dirty: Schema.Array(Schema.String)
 })
 export type Evidence = typeof Evidence.Type

@@ -6,11 +6,11 @@
  */
 import type { Layer } from "effect"
 import type { AgentLauncher } from "shiftboss"
-import { ResetTime, type Usage } from "shiftboss"
+import { Failure, ResetTime, type Usage } from "shiftboss"
 import { endingOf, retryFailure } from "./internal/claudeEndings.ts"
 import * as ProcessLauncher from "./ProcessLauncher.ts"
 import * as Protocol from "./Protocol.ts"
-import { listAt, numberAt, objectAt, textAt } from "./Protocol.ts"
+import { amountAt, listAt, numberAt, objectAt, textAt } from "./Protocol.ts"
 
 // -----------------------------------------------------------------------------
 // Models
@@ -70,13 +70,19 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
   command: (attempt) => {
     const byArgument = Protocol.fitsArgument(attempt.prompt)
     const model = attempt.model ?? options.model
+    const { budgetUsd } = attempt
+    const refusal = Protocol.refusalByUuid("Claude Code", attempt, model)
+    if (refusal !== null) return refusal
+    if (budgetUsd !== undefined && !(budgetUsd >= 0 && budgetUsd < Infinity)) {
+      return Failure.make("Config", `The budget of an attempt must be an amount of money, not ${budgetUsd}`)
+    }
     return {
       program: options.command ?? "claude",
       arguments: [
         ...["-p", "--output-format", "stream-json", "--verbose"],
         ...(attempt.session._tag === "New" ? ["--session-id", attempt.session.id] : ["--resume", attempt.session.id]),
         ...(model === undefined ? [] : ["--model", model]),
-        ...(attempt.budgetUsd === undefined ? [] : ["--max-budget-usd", String(attempt.budgetUsd)]),
+        ...(budgetUsd === undefined ? [] : ["--max-budget-usd", String(budgetUsd)]),
         ...(options.arguments ?? []),
         // Some options take any number of values and would take the prompt for one.
         ...(byArgument ? ["--", attempt.prompt] : [])
@@ -196,11 +202,11 @@ const answer = (state: State, json: Protocol.Json): Protocol.Step<State> => {
 
 /** The count of answer tokens on these lines is the one from the start of the answer. */
 const answerUsage = (usage: Protocol.Json): Usage.Usage => ({
-  input: numberAt(usage, "input_tokens"),
+  input: amountAt(usage, "input_tokens"),
   output: null,
   reasoning: null,
-  cacheRead: numberAt(usage, "cache_read_input_tokens"),
-  cacheWrite: numberAt(usage, "cache_creation_input_tokens")
+  cacheRead: amountAt(usage, "cache_read_input_tokens"),
+  cacheWrite: amountAt(usage, "cache_creation_input_tokens")
 })
 
 const toolResults = (state: State, json: Protocol.Json): Protocol.Step<State> => {
@@ -217,16 +223,17 @@ const toolResults = (state: State, json: Protocol.Json): Protocol.Step<State> =>
 }
 
 const started = (state: State, id: string, tool: string): Protocol.Step<State> => ({
-  state: { ...state, tools: new Map(state.tools).set(id, tool) },
+  state: { ...state, tools: Protocol.withTool(state.tools, id, tool) },
   activity: [{ _tag: "ToolStarted", id, tool }]
 })
 
 const toolEnded = (state: State, id: string): Protocol.Step<State> => {
   const tool = state.tools.get(id)
   if (tool === undefined) return Protocol.quietly(state)
-  const tools = new Map(state.tools)
-  tools.delete(id)
-  return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
+  return {
+    state: { ...state, tools: Protocol.withoutTool(state.tools, id) },
+    activity: [{ _tag: "ToolEnded", id, tool }]
+  }
 }
 
 const limit = (state: State, json: Protocol.Json): State => {
@@ -241,7 +248,7 @@ const limit = (state: State, json: Protocol.Json): State => {
 
 const result = (state: State, json: Protocol.Json, line: string): State => {
   const since = objectAt(json, "model_usage_since_last_result")
-  const turns = numberAt(json, "num_turns")
+  const turns = amountAt(json, "num_turns")
   return {
     ...state,
     sessionId: textAt(json, "session_id") ?? state.sessionId,
@@ -258,8 +265,8 @@ const resultUsage = (json: Protocol.Json): Usage.Usage | null => {
   if (usage === null) return null
   return {
     ...answerUsage(usage),
-    output: numberAt(usage, "output_tokens"),
-    reasoning: numberAt(objectAt(usage, "output_tokens_details") ?? {}, "thinking_tokens")
+    output: amountAt(usage, "output_tokens"),
+    reasoning: amountAt(objectAt(usage, "output_tokens_details") ?? {}, "thinking_tokens")
   }
 }
 
@@ -270,18 +277,18 @@ const modelUsage = (models: Protocol.Json): Usage.Usage => {
     const model = objectAt(models, name) ?? {}
     sum =
       Protocol.addUsage(sum, {
-        input: numberAt(model, "inputTokens"),
-        output: numberAt(model, "outputTokens"),
-        cacheRead: numberAt(model, "cacheReadInputTokens"),
-        cacheWrite: numberAt(model, "cacheCreationInputTokens"),
-        reasoning: numberAt(model, "thinkingTokens")
+        input: amountAt(model, "inputTokens"),
+        output: amountAt(model, "outputTokens"),
+        cacheRead: amountAt(model, "cacheReadInputTokens"),
+        cacheWrite: amountAt(model, "cacheCreationInputTokens"),
+        reasoning: amountAt(model, "thinkingTokens")
       }) ?? sum
   }
   return sum
 }
 
 const costOf = (models: Protocol.Json): number =>
-  Object.keys(models).reduce((sum, name) => sum + (numberAt(objectAt(models, name) ?? {}, "costUSD") ?? 0), 0)
+  Object.keys(models).reduce((sum, name) => sum + (amountAt(objectAt(models, name) ?? {}, "costUSD") ?? 0), 0)
 
 const resultOf = (state: State, exit: Protocol.Exit): AgentLauncher.AgentResult => {
   const json = state.result ?? Protocol.parseObject(exit.stdout) ?? {}
@@ -290,7 +297,7 @@ const resultOf = (state: State, exit: Protocol.Exit): AgentLauncher.AgentResult 
     text: textAt(json, "result") ?? "",
     sessionId: state.sessionId,
     usage: state.usage,
-    costUsd: state.costUsd ?? numberAt(json, "total_cost_usd"),
+    costUsd: state.costUsd ?? amountAt(json, "total_cost_usd"),
     turns: state.turns,
     model: state.model,
     counters: { usage: "attempt", cost: ofAttempt || costOfProcess(state.version) ? "attempt" : "session" }

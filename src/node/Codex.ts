@@ -6,12 +6,12 @@
  */
 import { Effect, type Layer } from "effect"
 import type { AgentLauncher } from "shiftboss"
-import { Failure, ResetTime, type Usage } from "shiftboss"
+import { ResetTime, type Usage } from "shiftboss"
 import { endingOf, retryFailure } from "./internal/codexEndings.ts"
 import { readTail } from "./internal/codexThread.ts"
 import * as ProcessLauncher from "./ProcessLauncher.ts"
 import * as Protocol from "./Protocol.ts"
-import { numberAt, objectAt, textAt } from "./Protocol.ts"
+import { amountAt, numberAt, objectAt, textAt } from "./Protocol.ts"
 
 // -----------------------------------------------------------------------------
 // Models
@@ -55,8 +55,6 @@ export interface ThreadFile {
 // Protocol
 // -----------------------------------------------------------------------------
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 /**
  * How Codex is called and read.
  *
@@ -71,12 +69,10 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
   inherit: ["CODEX_API_KEY", "CODEX_HOME", "OPENAI_API_KEY"],
   command: (attempt) => {
     const { session } = attempt
-    // Given anything else it silently begins a new thread and does the work without its memory.
-    if (session._tag === "Resume" && !uuid.test(session.id)) {
-      return Failure.make("SessionLost", `Codex has no session ${JSON.stringify(session.id)}: its ids are UUIDs`)
-    }
     const byArgument = Protocol.fitsArgument(attempt.prompt)
     const model = attempt.model ?? options.model
+    const refusal = Protocol.refusalByUuid("Codex", attempt, model)
+    if (refusal !== null) return refusal
     return {
       program: options.command ?? "codex",
       arguments: [
@@ -224,18 +220,18 @@ const resetOf = (limits: Protocol.Json | null): number | null => {
 
 const usageOf = (json: Protocol.Json | null): Usage.Usage | null => {
   if (json === null) return null
-  const input = numberAt(json, "input_tokens")
-  const output = numberAt(json, "output_tokens")
+  const input = amountAt(json, "input_tokens")
+  const output = amountAt(json, "output_tokens")
   // A thread that ran out of its context has its counters set to zero: they then say nothing.
   if (input === 0 && output === 0) return null
-  const cacheRead = numberAt(json, "cached_input_tokens")
-  const cacheWrite = numberAt(json, "cache_write_input_tokens")
+  const cacheRead = amountAt(json, "cached_input_tokens")
+  const cacheWrite = amountAt(json, "cache_write_input_tokens")
   return {
-    input: input === null ? null : input - (cacheRead ?? 0) - (cacheWrite ?? 0),
+    input: input === null ? null : Math.max(0, input - (cacheRead ?? 0) - (cacheWrite ?? 0)),
     output,
     cacheRead,
     cacheWrite,
-    reasoning: numberAt(json, "reasoning_output_tokens")
+    reasoning: amountAt(json, "reasoning_output_tokens")
   }
 }
 

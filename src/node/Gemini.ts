@@ -27,6 +27,8 @@ export interface Options {
 /** What has been read of one attempt. */
 export interface State {
   readonly sessionId: string | null
+  /** The session can be resumed. */
+  readonly kept: boolean
   readonly model: string | null
   /** What the agent said since its last tool call. */
   readonly text: string
@@ -41,7 +43,14 @@ export interface State {
 // Protocol
 // -----------------------------------------------------------------------------
 
-/** How Gemini CLI is called and read. It knows no budget, and resumes a session only in the folder it began in. */
+/**
+ * How Gemini CLI is called and read. It knows no budget, and resumes a session only in the folder it began in.
+ *
+ * **Gotchas**
+ *
+ * When the first request of a session fails, it takes the prompt back and the session is lost. So a new session is told of
+ * (`SessionSeen`) only when the model has answered: with a tool call, or to the end.
+ */
 export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
   name: "gemini",
   output: "lines",
@@ -52,8 +61,11 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_GENAI_USE_VERTEXAI"
   ],
-  command: ({ prompt, model = options.model, session }) => {
+  command: (attempt) => {
+    const { prompt, model = options.model, session } = attempt
     const byArgument = Protocol.fitsArgument(prompt)
+    const refusal = Protocol.refusalByUuid("Gemini CLI", attempt, model)
+    if (refusal !== null) return refusal
     return {
       program: options.command ?? "gemini",
       arguments: [
@@ -68,7 +80,16 @@ export const protocol = (options: Options = {}): Protocol.Protocol<State> => ({
       env: { GEMINI_CLI_NO_RELAUNCH: "true" }
     }
   },
-  initial: () => ({ sessionId: null, model: null, text: "", result: null, raw: null, error: null, tools: new Map() }),
+  initial: ({ session }) => ({
+    sessionId: null,
+    kept: session._tag === "Resume",
+    model: null,
+    text: "",
+    result: null,
+    raw: null,
+    error: null,
+    tools: new Map()
+  }),
   read,
   terminal: (state) => state.result !== null,
   ending: (state, exit) => endingOf(state, exit)
@@ -82,32 +103,44 @@ export const layer = (options?: Options & ProcessLauncher.Options): Layer.Layer<
 // Internal
 // -----------------------------------------------------------------------------
 
+/** An answer comes in any number of pieces. Of a longer one the end counts. */
+const mostText = 8 * 1024 * 1024
+
+/** Cut only now and then: each cut copies all of it. */
+const endOf = (text: string): string => (text.length > 2 * mostText ? text.slice(-mostText) : text)
+
+const nowKept = ({ kept, sessionId }: State): ReadonlyArray<AgentLauncher.Activity> =>
+  kept || sessionId === null ? [] : [{ _tag: "SessionSeen", id: sessionId }]
+
 const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<State> => {
   switch (json["type"]) {
     case "init": {
       const sessionId = textAt(json, "session_id")
       const next = { ...state, sessionId, model: textAt(json, "model") }
-      return { state: next, activity: sessionId === null ? [] : [{ _tag: "SessionSeen", id: sessionId }] }
+      return { state: next, activity: state.kept && sessionId !== null ? [{ _tag: "SessionSeen", id: sessionId }] : [] }
     }
     case "message": {
       const text = textAt(json, "content") ?? ""
       if (json["role"] !== "assistant" || text === "") return Protocol.quietly(state)
-      return { state: { ...state, text: state.text + text }, activity: [{ _tag: "Text", text }] }
+      // It got over an error that it told before.
+      const error = state.error?.severity === "error" ? null : state.error
+      return { state: { ...state, error, text: endOf(state.text + text) }, activity: [{ _tag: "Text", text }] }
     }
     case "tool_use": {
       const id = textAt(json, "tool_id") ?? ""
       const tool = textAt(json, "tool_name") ?? "tool"
       return {
-        state: { ...state, text: "", tools: new Map(state.tools).set(id, tool) },
-        activity: [{ _tag: "ToolStarted", id, tool }]
+        state: { ...state, kept: true, text: "", tools: Protocol.withTool(state.tools, id, tool) },
+        activity: [...nowKept(state), { _tag: "ToolStarted", id, tool }]
       }
     }
     case "tool_result": {
       const id = textAt(json, "tool_id") ?? ""
       const tool = state.tools.get(id) ?? "tool"
-      const tools = new Map(state.tools)
-      tools.delete(id)
-      return { state: { ...state, tools }, activity: [{ _tag: "ToolEnded", id, tool }] }
+      return {
+        state: { ...state, tools: Protocol.withoutTool(state.tools, id) },
+        activity: [{ _tag: "ToolEnded", id, tool }]
+      }
     }
     case "error":
       return Protocol.quietly({
@@ -118,7 +151,10 @@ const read = (state: State, json: Protocol.Json, line: string): Protocol.Step<St
     case "result": {
       // The line of the error says more than a result without a reason.
       const raw = state.raw !== null && objectAt(json, "error") === null ? state.raw : line
-      return Protocol.quietly({ ...state, result: json, raw })
+      const next = { ...state, result: json, raw }
+      return json["status"] === "success"
+        ? { state: { ...next, kept: true }, activity: nowKept(state) }
+        : Protocol.quietly(next)
     }
     default:
       return Protocol.quietly(state)

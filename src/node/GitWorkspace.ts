@@ -5,11 +5,13 @@
  * It works through the `git` command, takes no lock itself, and looks at the work tree it is asked about: a lock of
  * another work tree of the same repository is none of its business.
  */
-import { lstat, mkdir, open, readdir, readFile, readlink, rm } from "node:fs/promises"
+import { createHash } from "node:crypto"
+import { lstat, mkdir, open, readdir, readFile, readlink, realpath, rm, writeFile } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Layer, type Scope } from "effect"
 import { Workspace } from "shiftboss"
 import { git, gitText } from "./internal/git.ts"
+import { entryOf } from "./internal/processTable.ts"
 
 // -----------------------------------------------------------------------------
 // workspace
@@ -20,54 +22,86 @@ const mostListed = 200
 
 const here = (directory: string | undefined) => directory ?? process.cwd()
 
-/** The work tree's own git directory, or `null` where there is no repository. */
-const gitDirectory = Effect.fnUntraced(function* (directory: string) {
-  const { code, stdout, stderr } = yield* git(directory, "rev-parse", "--absolute-git-dir")
-  if (code === 0) return stdout.trim()
-  // Only this says that there is no repository; anything else, such as a foreign owner, is an error to be told.
-  if (/not a git repository/.test(stderr)) return null
+/** The git directory of the work tree, or of a bare repository; `null` where there is no repository. */
+const repositoryAt = Effect.fnUntraced(function* (directory: string) {
+  const { code, stdout, stderr } = yield* git(directory, "rev-parse", "--absolute-git-dir", "--is-inside-work-tree")
+  if (code === 0) {
+    const [, own = "", inside] = /^(.*)\n(true|false)\n$/s.exec(stdout) ?? []
+    return { own, isBare: inside === "false" }
+  }
+  // Only this says that there is no repository. Anything else is an error to be told: a foreign owner, or a work tree whose
+  // repository is gone.
+  if (/not a git repository \(or any /.test(stderr)) return null
   return yield* new Workspace.WorkspaceError({ directory, reason: stderr.trim() })
 })
 
 const head = Effect.fn("GitWorkspace.head")(function* (asked: string | undefined) {
   const directory = here(asked)
-  if ((yield* gitDirectory(directory)) === null) return null
+  return (yield* repositoryAt(directory)) === null ? null : yield* headOf(directory)
+})
+
+const headOf = Effect.fnUntraced(function* (directory: string) {
   const { code, stdout } = yield* git(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
   return code === 0 ? stdout.trim() : null
 })
 
 const evidence = Effect.fn("GitWorkspace.evidence")(function* (asked: string | undefined, since: string | null) {
   const directory = here(asked)
-  const at = yield* head(asked)
-  if ((yield* gitDirectory(directory)) === null) return { head: null, commits: [], dirty: [] }
-  return { head: at, commits: at === null ? [] : yield* commits(directory, since), dirty: yield* dirty(directory) }
+  const repository = yield* repositoryAt(directory)
+  if (repository === null) return { head: null, commits: [], dirty: [] }
+  const at = yield* headOf(directory)
+  return {
+    head: at,
+    commits: at === null ? [] : yield* commits(directory, since),
+    dirty: repository.isBare ? [] : yield* dirty(directory)
+  }
 })
 
 /** One line a commit, newest last: all of them where there was none before. */
 const commits = Effect.fnUntraced(function* (directory: string, since: string | null) {
+  if (since !== null && !/^[0-9a-f]{4,64}$/.test(since)) {
+    return yield* new Workspace.WorkspaceError({ directory, reason: `${JSON.stringify(since)} is no id of a commit` })
+  }
   const range = since === null ? ["HEAD"] : [`${since}..HEAD`]
   const listed = yield* gitText(
     directory,
     "log",
     "--no-color",
     "--no-show-signature",
+    "--encoding=UTF-8",
     `--max-count=${mostListed + 1}`,
     "--format=%h %s",
     ...range,
     "--"
   )
-  const newestFirst = lines(listed)
+  const newestFirst = lines(listed).map(onOneLine)
   if (newestFirst.length <= mostListed) return newestFirst.toReversed()
   return ["… earlier ones are not listed", ...newestFirst.slice(0, mostListed).toReversed()]
 })
 
 /** Paths from the top of the work tree. Of a rename, where it is now. */
 const dirty = Effect.fnUntraced(function* (directory: string) {
-  const listed = yield* gitText(directory, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-  const paths = listed.split("\0").flatMap((entry) => (entry === "" ? [] : [entry.slice(3)]))
+  const { code, stdout, stderr, cut } = yield* git(
+    directory,
+    ...["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]
+  )
+  if (code !== 0)
+    return yield* new Workspace.WorkspaceError({
+      directory,
+      reason: `git status failed with ${code}: ${stderr.trim()}`
+    })
+  const paths = stdout.split("\0").flatMap((entry) => (entry === "" ? [] : [quoted(entry.slice(3))]))
   if (paths.length <= mostListed) return paths
-  return [...paths.slice(0, mostListed), `… and ${paths.length - mostListed} more`]
+  const more = paths.length - mostListed
+  return [...paths.slice(0, mostListed), cut ? `… and more than ${more - 1} more` : `… and ${more} more`]
 })
+
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g
+
+/** What is listed is put into prompts, a line each: no name or subject may go on in a line of its own. */
+const quoted = (path: string): string => (path.search(control) < 0 ? path : JSON.stringify(path))
+const onOneLine = (subject: string): string => subject.replaceAll(control, " ")
 
 const lines = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.split("\n"))
 
@@ -81,15 +115,18 @@ const underWay: ReadonlyArray<readonly [name: string, fix: string]> = [
 ]
 
 const locked = Effect.fn("GitWorkspace.locked")(function* (asked: string | undefined) {
-  const own = yield* gitDirectory(here(asked))
-  if (own === null) return undefined
+  const repository = yield* repositoryAt(here(asked))
+  if (repository === null) return undefined
+  const { own } = repository
   for (const name of ["index.lock", "HEAD.lock"]) {
     const lock = join(own, name)
-    if (!(yield* exists(lock))) continue
+    const since = yield* modified(lock)
+    if (since === undefined) continue
     const holder = yield* heldBy(lock)
     const fix =
       holder === undefined
-        ? `No process has it open, so a git that died has most likely left it. See that none works here, then rm '${lock}'.`
+        ? `It is there since ${since}, and no process that this user can look at has it open; whether one of another user, ` +
+          `container or host holds it is not known. See that no git works in this repository, then rm ${inShell(lock)}.`
         : `Process ${holder} has it open. Wait for it to end, or stop it; then remove the lock if it is still there.`
     return { lock, fix }
   }
@@ -99,6 +136,16 @@ const locked = Effect.fn("GitWorkspace.locked")(function* (asked: string | undef
   }
   return undefined
 })
+
+const inShell = (path: string): string => `'${path.replaceAll("'", `'\\''`)}'`
+
+const modified = (path: string) =>
+  Effect.promise(() =>
+    lstat(path).then(
+      ({ mtime }) => mtime.toISOString(),
+      () => undefined
+    )
+  )
 
 const exists = (path: string) =>
   Effect.promise(() =>
@@ -148,8 +195,15 @@ export interface Worktree {
 }
 
 /** Names are data: none leaves the directory, and two never share one. Upper case is encoded for file systems that fold it. */
-const fileName = (name: string): string =>
-  name.replaceAll(/[^a-z0-9-]/gu, (char) => `_${char.codePointAt(0)?.toString(16)}_`) || "_"
+const fileName = (name: string): string => {
+  const file = name.replaceAll(/[^a-z0-9-]/gu, (char) => `_${char.codePointAt(0)?.toString(16)}_`) || "_"
+  // No file system takes more than 255 bytes, and others are named after it.
+  return file.length <= longestName
+    ? file
+    : `${file.slice(0, longestName - 40)}_${createHash("sha256").update(file).digest("hex")}`
+}
+
+const longestName = 200
 
 const placed = ({ under, name, branch }: WorktreeOptions): Worktree => {
   const file = fileName(name)
@@ -162,12 +216,19 @@ const placed = ({ under, name, branch }: WorktreeOptions): Worktree => {
  * here is an error, and left as it is.
  */
 export const makeWorktree = Effect.fn("GitWorkspace.makeWorktree")(function* (options: WorktreeOptions) {
-  const { repository, from = "HEAD" } = options
   const worktree = placed(options)
+  return yield* exclusively(worktree.directory, made(options, worktree))
+})
+
+const made = Effect.fnUntraced(function* (options: WorktreeOptions, worktree: Worktree) {
+  const { repository, from = "HEAD" } = options
   const { directory, branch } = worktree
   const progress = yield* progressOf(directory)
   const there = yield* exists(directory)
-  if (progress === "made" && there) return worktree
+  if (progress === "made" && there) {
+    yield* checkWorktree(directory)
+    return worktree
+  }
   if (progress === "none" && there) {
     const reason = "something that is no work tree of a case is in its place; move it away or choose another name"
     return yield* new Workspace.WorkspaceError({ directory, reason })
@@ -181,12 +242,24 @@ export const makeWorktree = Effect.fn("GitWorkspace.makeWorktree")(function* (op
   return worktree
 })
 
+/** Without its repository, git would take it for a part of the one around it, if there is any, and the agent with it. */
+const checkWorktree = Effect.fnUntraced(function* (directory: string) {
+  const top = yield* Effect.orElseSucceed(gitText(directory, "rev-parse", "--show-toplevel"), () => null)
+  if (top !== null && top === (yield* attempted(directory, () => realpath(directory)))) return
+  const reason = "its repository is gone, or its .git file; what is in it is left as it is. Move it away to begin anew"
+  return yield* new Workspace.WorkspaceError({ directory, reason })
+})
+
 /**
  * Removes the work tree of this name with all in it that is not committed; its branch stays. Succeeds when there is none.
  */
 export const removeWorktree = Effect.fn("GitWorkspace.removeWorktree")(function* (options: WorktreeOptions) {
   const { directory } = placed(options)
   if ((yield* progressOf(directory)) === "none") return
+  yield* exclusively(directory, removed(options, directory))
+})
+
+const removed = Effect.fnUntraced(function* (options: WorktreeOptions, directory: string) {
   yield* noteProgress(directory, "under way")
   yield* discard(options.repository, directory)
   yield* attempted(directory, () => rm(progressFile(directory), { force: true }))
@@ -195,6 +268,50 @@ export const removeWorktree = Effect.fn("GitWorkspace.removeWorktree")(function*
 /** A work tree for as long as the scope is open. A crash leaves it, and the next call gives it back. */
 export const worktree = (options: WorktreeOptions): Effect.Effect<Worktree, Workspace.WorkspaceError, Scope.Scope> =>
   Effect.acquireRelease(makeWorktree(options), () => Effect.ignore(removeWorktree(options)))
+
+/**
+ * While nobody else makes or removes this work tree: whoever finds one half-made takes it for the rest of a crash, and
+ * removes it.
+ */
+const exclusively = <A>(
+  directory: string,
+  action: Effect.Effect<A, Workspace.WorkspaceError>
+): Effect.Effect<A, Workspace.WorkspaceError> =>
+  Effect.acquireUseRelease(
+    claim(directory),
+    () => action,
+    () => Effect.promise(() => rm(claimFile(directory), { force: true }))
+  )
+
+const claim = (directory: string) =>
+  Effect.flatMap(
+    attempted(directory, async () => {
+      await mkdir(dirname(directory), { recursive: true })
+      const file = claimFile(directory)
+      if (await isNew(file)) return null
+      const [pid = "", startTime = ""] = (await readFile(file, "utf8").catch(() => "")).split(" ")
+      if (entryOf(Number(pid))?.startTime === startTime) return pid
+      // Left by a process that was killed meanwhile.
+      await rm(file, { force: true })
+      return (await isNew(file)) ? null : "of somebody who was quicker"
+    }),
+    (holder) =>
+      holder === null
+        ? Effect.void
+        : new Workspace.WorkspaceError({ directory, reason: `process ${holder} is making or removing it right now` })
+  )
+
+/** Writes who this is into a file that was not there. */
+const isNew = (file: string): Promise<boolean> =>
+  writeFile(file, `${process.pid} ${entryOf(process.pid)?.startTime ?? ""}`, { flag: "wx" }).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof Error && "code" in error && error.code === "EEXIST") return false
+      throw error
+    }
+  )
+
+const claimFile = (directory: string) => join(dirname(directory), `.${basename(directory)}.claim`)
 
 /** Beside the work tree and not in it, where the agent would see it, and commit it. */
 const progressFile = (directory: string) => join(dirname(directory), `.${basename(directory)}.worktree`)
@@ -224,7 +341,8 @@ const discard = Effect.fnUntraced(function* (repository: string, directory: stri
   // Twice forced: a work tree that git has locked, as while it is being made, is removed too.
   yield* git(repository, "worktree", "remove", "--force", "--force", directory)
   yield* attempted(directory, () => rm(directory, { recursive: true, force: true }))
-  yield* gitText(repository, "worktree", "prune")
+  // A repository that is gone knows of no work tree.
+  if (yield* exists(repository)) yield* gitText(repository, "worktree", "prune")
 })
 
 const attempted = <A>(directory: string, action: () => Promise<A>): Effect.Effect<A, Workspace.WorkspaceError> =>

@@ -5,6 +5,7 @@
  */
 import { type Layer, Result, Schema } from "effect"
 import { type AgentLauncher, Failure } from "shiftboss"
+import { checkBytes } from "./internal/options.ts"
 import * as ProcessLauncher from "./ProcessLauncher.ts"
 import * as Protocol from "./Protocol.ts"
 
@@ -21,7 +22,10 @@ export interface Options {
   readonly model?: ((model: string) => ReadonlyArray<string>) | undefined
   /** Where the prompt goes: stdin (default), a last argument, or only where `PromptFile` stands. */
   readonly prompt?: "stdin" | "argument" | "file" | undefined
-  /** Of longer output the end is the text, in bytes. All of it stays in a file that the text names. Default 64 KiB. */
+  /**
+   * Of longer output the end is the text, in bytes. All of it, without its secrets, stays for a week in a file that the
+   * text names. Default 64 KiB.
+   */
   readonly limit?: number | undefined
   /** What exit codes other than 0 mean. Default `Unknown`. */
   readonly exitCodes?: { readonly [code: number]: Failure.FailureKind } | undefined
@@ -45,11 +49,11 @@ export class BlockError extends Schema.TaggedError<BlockError>()("BlockError", {
 
 const defaultLimit = 64 * 1024
 
-/** How the program is called and read. */
+/** How the program is called and read. A limit that is no number of bytes is a `RangeError`. */
 export const protocol = (options: Options): Protocol.Protocol<null> => ({
   name: "text",
   output: "text",
-  keepBytes: options.limit ?? defaultLimit,
+  keepBytes: limitOf(options),
   command: ({ prompt, session, model }) => {
     if (session._tag === "Resume") {
       return Failure.make("SessionLost", `${options.command} keeps no sessions: ${session.id} cannot be resumed`)
@@ -73,7 +77,7 @@ export const protocol = (options: Options): Protocol.Protocol<null> => ({
     }
   },
   initial: () => null,
-  read: (state, _, line) => ({ state, activity: [{ _tag: "Text", text: line }] }),
+  read: (state) => Protocol.quietly(state),
   terminal: () => false,
   ending: (_, exit) => endingOf(options, exit)
 })
@@ -109,6 +113,11 @@ export const readBlock = <A>(
 // -----------------------------------------------------------------------------
 // Internal
 // -----------------------------------------------------------------------------
+
+const limitOf = ({ limit = defaultLimit }: Options): number => {
+  checkBytes("limit", limit)
+  return limit
+}
 
 const endingOf = (options: Options, exit: Protocol.Exit): Protocol.Reading => {
   const result = Protocol.known({ text: textOf(exit) })

@@ -3,16 +3,17 @@
  *
  * Linux and macOS. On macOS, processes that left their group and lost their parent cannot be found.
  */
-import { Deferred, Duration, Effect, Layer } from "effect"
+import { Clock, Deferred, Duration, Effect, Layer } from "effect"
 import { AgentLauncher, Failure } from "shiftboss"
 import { randomUUID } from "node:crypto"
-import { tmpdir } from "node:os"
+import { resolve } from "node:path"
 import { type Attended, attend, conclude, type Verdict, watch } from "./internal/attendance.ts"
 import { type Child, start } from "./internal/child.ts"
 import { environmentOf, redactor } from "./internal/environment.ts"
-import { keepFile } from "./internal/files.ts"
+import { defaultFolder, keepFile } from "./internal/files.ts"
+import { checkOptions, zoneOf } from "./internal/options.ts"
 import { bootId, entryOf } from "./internal/processTable.ts"
-import { familyOf, look, stopFamily } from "./internal/stopping.ts"
+import { familyOf, look, patiently, stopFamily } from "./internal/stopping.ts"
 import type * as Protocol from "./Protocol.ts"
 
 // -----------------------------------------------------------------------------
@@ -32,9 +33,12 @@ export interface Options {
   readonly grace?: Duration.Input | undefined
   /** How long a process may live after it has printed its result, with no tool running. Default 30 s. */
   readonly linger?: Duration.Input | undefined
-  /** A line longer than this is skipped. Default 32 MiB. */
+  /** A line longer than this is skipped. Default 32 MiB, at most 256 MiB. */
   readonly maxLineBytes?: number | undefined
-  /** Where prompts and long output are kept in files. Default: a private folder in the system's one for temporary files. */
+  /**
+   * Where prompts and long output are kept in files, each for this user alone. What has been there for a week is removed.
+   * Default: a private folder in the system's one for temporary files.
+   */
   readonly filesDirectory?: string | undefined
   /** The zone in which children print times. Default: their `TZ`, or the host's. */
   readonly timeZone?: string | undefined
@@ -51,19 +55,26 @@ export interface Options {
  *
  * The program does not run before `onIdentity` has succeeded: a shell waits in its place, and ends if the host dies. It
  * leads a session of its own, with an environment that holds only what is listed. What the protocol prints, and every
- * failure, has its secrets taken out. When the scope of a run closes nothing of it is left alive.
+ * failure, has its secrets taken out. When the scope of a run closes nothing of it is left alive. Options out of their
+ * range are a `RangeError`, as a defect of the layer.
  */
 export const layer = <State>(
   protocol: Protocol.Protocol<State>,
   options: Options = {}
 ): Layer.Layer<AgentLauncher.AgentLauncher> =>
-  Layer.succeed(AgentLauncher.AgentLauncher, {
-    newSessionId: Effect.sync(() => randomUUID()),
-    reap: (identity) => reap(identity, protocol, options),
-    launch: Effect.fn("ProcessLauncher.launch", {
-      attributes: { agent: protocol.name }
-    })((attempt, onIdentity) => launch(protocol, options, attempt, onIdentity))
-  })
+  Layer.effect(
+    AgentLauncher.AgentLauncher,
+    Effect.sync(() => {
+      checkOptions(options)
+      return {
+        newSessionId: Effect.sync(() => randomUUID()),
+        reap: (identity) => reap(identity, protocol, options),
+        launch: Effect.fn("ProcessLauncher.launch", {
+          attributes: { agent: protocol.name }
+        })((attempt, onIdentity) => launch(protocol, options, attempt, onIdentity))
+      }
+    })
+  )
 
 // -----------------------------------------------------------------------------
 // Internal
@@ -80,7 +91,7 @@ const launch = Effect.fnUntraced(function* <State>(
   attempt: AgentLauncher.Attempt,
   onIdentity: (identity: AgentLauncher.Identity) => Effect.Effect<void>
 ) {
-  const command = protocol.command(attempt)
+  const command = commandOf(protocol, attempt)
   if (command instanceof Failure.Failure) return yield* new AgentLauncher.LaunchError({ failure: command })
   const env = environmentOf(
     process.env,
@@ -92,15 +103,16 @@ const launch = Effect.fnUntraced(function* <State>(
   const redact = redactor(env, options.secrets)
   const refuse = (detail: string) =>
     new AgentLauncher.LaunchError({ failure: Failure.make("LauncherFailed", redact(detail)) })
-  const folder = options.filesDirectory ?? `${tmpdir()}/shiftboss-${process.getuid?.() ?? "files"}`
+  // The program runs somewhere else: a path that is relative would be another one there.
+  const folder = resolve(options.filesDirectory ?? defaultFolder())
   const given = yield* argumentsOf(command, attempt.prompt, folder).pipe(Effect.mapError(refuse))
   const agent = yield* attend(protocol, attempt, {
     env,
     redact,
     maxLineBytes: options.maxLineBytes,
     outputFile: `${folder}/${randomUUID()}.out`,
-    timeZone: options.timeZone ?? env["TZ"] ?? Intl.DateTimeFormat().resolvedOptions().timeZone
-  })
+    timeZone: zoneOf(options.timeZone, env["TZ"])
+  }).pipe(Effect.catchDefect((defect) => Effect.fail(refuse(`${protocol.name} cannot begin: ${String(defect)}`))))
   const child = yield* Effect.acquireRelease(
     Effect.mapError(
       start({
@@ -119,6 +131,18 @@ const launch = Effect.fnUntraced(function* <State>(
   )
   return yield* supervise(protocol, options, attempt, agent, child, onIdentity)
 })
+
+/** A protocol may be somebody else's code: what it throws ends this attempt. */
+const commandOf = <State>(
+  protocol: Protocol.Protocol<State>,
+  attempt: AgentLauncher.Attempt
+): Protocol.Command | Failure.Failure => {
+  try {
+    return protocol.command(attempt)
+  } catch (error) {
+    return Failure.make("LauncherFailed", `The protocol ${protocol.name} could not make a command: ${String(error)}`)
+  }
+}
 
 const supervise = Effect.fnUntraced(function* <State>(
   protocol: Protocol.Protocol<State>,
@@ -145,7 +169,7 @@ const supervise = Effect.fnUntraced(function* <State>(
   })
   const whenGone = Effect.gen(function* () {
     const gone = yield* Deferred.await(child.gone)
-    look(family)
+    yield* Effect.ignoreCause(Effect.sync(() => look(family)))
     // From here on its pid may be given to a stranger; what it left is known.
     family.watched = false
     yield* Deferred.succeed(ended, yield* conclude(protocol, agent, gone))
@@ -172,24 +196,34 @@ const supervise = Effect.fnUntraced(function* <State>(
 const argumentsOf = Effect.fnUntraced(function* (command: Protocol.Command, prompt: string, folder: string) {
   const given = command.arguments.filter((argument) => typeof argument === "string")
   if (given.length === command.arguments.length) return given
-  const path = yield* keepFile(`${folder}/${randomUUID()}.prompt`, prompt)
+  const path = yield* keepFile(`${folder}/${randomUUID()}.prompt`, prompt, yield* Clock.currentTimeMillis)
   return command.arguments.map((argument) => (typeof argument === "string" ? argument : path))
 })
 
-const reap = Effect.fn("ProcessLauncher.reap")(function* <State>(
+const reap = Effect.fn("ProcessLauncher.reap")(<State>(
   identity: AgentLauncher.Identity,
   protocol: Protocol.Protocol<State>,
   options: Options
+) => {
+  if (identity._tag === "Fiber") return Effect.succeed("gone" as const)
+  if (identity._tag === "Remote") return Effect.succeed("unknown" as const)
+  // What cannot be looked at is not proven gone.
+  return Effect.catchDefect(reapProcess(identity, protocol.stopSignal ?? "SIGTERM", graceOf(options)), () =>
+    Effect.succeed("unknown" as const)
+  )
+})
+
+const reapProcess = Effect.fnUntraced(function* (
+  identity: Extract<AgentLauncher.Identity, { readonly _tag: "Process" }>,
+  stopSignal: NodeJS.Signals,
+  grace: Duration.Duration
 ) {
-  if (identity._tag === "Fiber") return "gone"
-  if (identity._tag === "Remote") return "unknown"
-  const [boot, namespace] = bootId().split("/", 2)
+  const [boot, namespace] = (yield* patiently(bootId)).split("/", 2)
   const [thenBoot, thenNamespace] = identity.bootId.split("/", 2)
   if (boot !== thenBoot) return "gone"
   // Its number means nothing here, and it may well be alive over there.
   if (namespace !== thenNamespace) return "unknown"
   const root = { pid: identity.pid, startTime: identity.startTime }
-  const watched = entryOf(root.pid)?.startTime === root.startTime
-  const found = yield* stopFamily(familyOf(root, watched), protocol.stopSignal ?? "SIGTERM", graceOf(options))
-  return found ? "stopped" : "gone"
+  const watched = yield* patiently(() => entryOf(root.pid)?.startTime === root.startTime)
+  return (yield* stopFamily(familyOf(root, watched), stopSignal, grace)) ? "stopped" : "gone"
 })

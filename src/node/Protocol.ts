@@ -5,7 +5,8 @@
  * same answer. `docs/custom-agent.md` builds one.
  */
 import type { Effect } from "effect"
-import type { AgentLauncher, Failure, ResetTime, Usage } from "shiftboss"
+import { type AgentLauncher, Failure, type ResetTime, type Usage } from "shiftboss"
+import { secretReach } from "./internal/environment.ts"
 import { type Counts, type Json, LineReader } from "./internal/lines.ts"
 import { Tail } from "./internal/tail.ts"
 
@@ -83,6 +84,7 @@ export interface Protocol<State> {
   /** The command line of an attempt, or why there can be none. */
   readonly command: (attempt: AgentLauncher.Attempt) => Command | Failure.Failure
   readonly initial: (attempt: AgentLauncher.Attempt) => State
+  /** What a line means. With `output: "text"` it is never asked. */
   readonly read: (state: State, json: Json, line: string) => Step<State>
   /** The agent has printed how the turn ended. The process may live on. */
   readonly terminal: (state: State) => boolean
@@ -129,16 +131,14 @@ export const reader = <State>(
     maxLineBytes: on.maxLineBytes,
     onNoise: on.noise,
     onLine: (json, line) => {
-      let step: Step<State>
       try {
-        step = protocol.read(state, json, line)
+        const step = protocol.read(state, json, line)
+        state = step.state
+        if (on.activity !== undefined) for (const activity of step.activity) on.activity(activity)
       } catch {
-        // One line that a protocol cannot bear must not cost the whole attempt.
+        // One line that a protocol cannot bear must not cost the whole attempt, nor the host.
         on.activity?.({ _tag: "Drift", raw: line })
-        return
       }
-      state = step.state
-      if (on.activity !== undefined) for (const activity of step.activity) on.activity(activity)
     }
   })
   return {
@@ -159,17 +159,18 @@ export const readAll = <State>(
   consult: (state: State) => State = (state) => state
 ): Reading => {
   const { code, signal, printed } = output
-  const stdout = new Tail(protocol.keepBytes ?? keptBytes, undefined)
-  const stderr = new Tail(keptBytes, undefined)
+  const isText = protocol.output === "text"
+  const stdout = new Tail(protocol.keepBytes ?? keptBytes, isText ? {} : { reach: secretReach })
+  const stderr = new Tail(keptBytes, { reach: secretReach })
   stderr.write(Buffer.from(output.stderr))
   const lines = reader(protocol, attempt, { noise: (line) => stdout.write(Buffer.from(`${line}\n`)) })
-  if (protocol.output === "text") stdout.write(Buffer.from(output.stdout))
+  if (isText) stdout.write(Buffer.from(output.stdout))
   else lines.write(output.stdout)
   const counts = lines.end()
   return protocol.ending(consult(lines.state()), {
     ...{ code, signal, printed, counts },
     ...{ stdout: stdout.text(), stderr: stderr.text() },
-    cut: protocol.output === "text" ? stdout.close() : null
+    cut: isText ? stdout.close() : null
   })
 }
 
@@ -183,9 +184,59 @@ export const keptBytes = 64 * 1024
 /** Longer prompts go to stdin or a file: Linux takes no argument longer than 128 KiB. */
 export const maxPromptArgument = 64 * 1024
 
-/** Whether a prompt may be an argument: it is not too long, and cannot be taken for an option. */
+/** Whether a prompt may be an argument: it is not too long, holds no NUL, and cannot be taken for an option. */
 export const fitsArgument = (prompt: string): boolean =>
-  !prompt.startsWith("-") && Buffer.byteLength(prompt) <= maxPromptArgument
+  !prompt.startsWith("-") && !prompt.includes("\0") && Buffer.byteLength(prompt) <= maxPromptArgument
+
+/**
+ * Whether a text may be the value of an option: it is not empty, cannot be taken for an option itself, and has no control
+ * characters. Ids of sessions and names of models come from journals, from hosts and from agents.
+ */
+// oxlint-disable-next-line no-control-regex
+export const fitsOption = (text: string): boolean => /^[^-\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$/.test(text)
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * Why an agent whose sessions have UUIDs is not called for an attempt, or null. Given something else for a session some
+ * agents take it for a path, a title or a number, and go on in another one.
+ */
+export const refusalByUuid = (
+  agent: string,
+  { session }: AgentLauncher.Attempt,
+  model: string | undefined
+): Failure.Failure | null => {
+  if (!uuid.test(session.id)) {
+    const detail = `${agent} has no session ${JSON.stringify(session.id)}: its ids are UUIDs`
+    return Failure.make(session._tag === "Resume" ? "SessionLost" : "Config", detail)
+  }
+  return model === undefined || fitsOption(model)
+    ? null
+    : Failure.make("ModelUnavailable", `${JSON.stringify(model)} cannot be the name of a model`)
+}
+
+/** The part of an error message in which words are looked for: some searches take the square of its length. */
+export const searched = (message: string): string => message.slice(0, 16_384)
+
+/** A copy that remembers one more tool. Those that never end are forgotten some time: copying must stay cheap. */
+export const withTool = (tools: ReadonlyMap<string, string>, id: string, tool: string): ReadonlyMap<string, string> => {
+  const more = new Map(tools).set(id, tool)
+  if (more.size > mostTools) for (const oldest of more.keys()) return without(more, oldest)
+  return more
+}
+
+/** A copy without it. */
+export const withoutTool = (tools: ReadonlyMap<string, string>, id: string): ReadonlyMap<string, string> =>
+  tools.size === 1 && tools.has(id) ? noTools : without(new Map(tools), id)
+
+const noTools: ReadonlyMap<string, string> = new Map()
+
+const without = (tools: Map<string, string>, id: string): ReadonlyMap<string, string> => {
+  tools.delete(id)
+  return tools
+}
+
+const mostTools = 64
 
 /** A step that nobody sees. */
 export const quietly = <State>(state: State): Step<State> => ({ state, activity: nothing })
@@ -255,6 +306,12 @@ export const numberAt = (json: Json, key: string): number | null => {
   return typeof value === "number" && Number.isFinite(value) ? value : null
 }
 
+/** How much of something was used: a number that is not negative, and small enough to be summed. */
+export const amountAt = (json: Json, key: string): number | null => {
+  const value = numberAt(json, key)
+  return value !== null && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : null
+}
+
 export const objectAt = (json: Json, key: string): Json | null => asObject(json[key])
 
 export const listAt = (json: Json, key: string): ReadonlyArray<Json> => {
@@ -264,6 +321,12 @@ export const listAt = (json: Json, key: string): ReadonlyArray<Json> => {
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 const asObject = (value: unknown): Json | null => (isObject(value) ? value : null)
+
+/** The texts in a list. */
+export const textsAt = (json: Json, key: string): ReadonlyArray<string> => {
+  const value = json[key]
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+}
 
 /** The object that a text holds, or null. */
 export const parseObject = (text: string): Json | null => {

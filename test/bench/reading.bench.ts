@@ -6,11 +6,10 @@
  * Fails when reading is slower than 0.7 of `JSON.parse`, or keeps more than it should.
  */
 import { readFileSync } from "node:fs"
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import { Duration } from "effect"
 import type { AgentLauncher } from "shiftboss"
 import { ClaudeCode, Codex, Protocol } from "shiftboss/node"
+import { heap, table } from "./measure.ts"
 
 const least = 0.7
 const chunkBytes = 65_536
@@ -94,16 +93,8 @@ const readAll = (chunks: ReadonlyArray<Uint8Array>, claude: boolean, expected: n
   if (counts.read !== expected) throw new Error(`${counts.read} of ${expected} lines were read`)
 }
 
-setFlagsFromString("--expose-gc")
-const collect: () => void = runInNewContext("gc")
-
-const heap = (): number => {
-  collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
-}
-
 let failed = false
+const rows: Array<ReadonlyArray<string>> = []
 for (const { name, make, claude } of streams) {
   // Made only now: what else is on the heap slows the collection of garbage down.
   const lines = make()
@@ -114,14 +105,18 @@ for (const { name, make, claude } of streams) {
   const [bare = NaN, ours = NaN] = best([parseAll(lines), readAll(chunks, claude, lines.length)])
   const ratio = bare / ours
   const rate = bytes.length / megabyte / (ours / 1000)
-  console.log(
-    `${name}: ${ratio.toFixed(2)} of JSON.parse, ${rate.toFixed(0)} MB/s (${(bytes.length / megabyte).toFixed(0)} MB)`
-  )
+  rows.push([name, (bytes.length / megabyte).toFixed(0), rate.toFixed(0), ratio.toFixed(2)])
   if (ratio < least) {
-    console.error(`  slower than ${least}`)
+    console.error(`${name}: slower than ${least}`)
     failed = true
   }
 }
+
+table(
+  `Reading agents' output, beside bare \`JSON.parse\` of the same lines (goal: at least ${least} of its speed)`,
+  ["", "MB", "MB a second", "of the speed of `JSON.parse`"],
+  rows
+)
 
 const reader = Protocol.reader(ClaudeCode.protocol(), attempt)
 const [first = ""] = recording("claude/tool-write-commit")
@@ -129,7 +124,9 @@ const block = Buffer.from(`${first}\n`.repeat(100))
 const before = heap()
 for (let n = 0; n < 2000; n++) reader.write(block)
 const kept = (heap() - before) / megabyte
-console.log(`after ${((2000 * block.length) / megabyte).toFixed(0)} MB of one session ${kept.toFixed(1)} MB are kept`)
+console.log(
+  `\nAfter ${((2000 * block.length) / megabyte).toFixed(0)} MB of one session ${kept.toFixed(1)} MB are kept (goal: at most 16).`
+)
 if (kept > 16) {
   console.error("  more than 16 MB")
   failed = true

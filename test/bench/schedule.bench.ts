@@ -1,5 +1,7 @@
 /**
- * What many schedules cost. A plain program: `npx tsc -b && node test/bench/schedule.bench.ts [slots]`.
+ * What many schedules cost. After a build:
+ *
+ *     node test/bench/schedule.bench.ts [slots]
  *
  * Prints the time of a tick with nothing due and with some due, the memory of a schedule, and how long a start takes
  * after a million slots (or as many as were asked for).
@@ -8,6 +10,7 @@ import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
+import { count as shown, heap, table } from "./measure.ts"
 
 const minute = 60_000
 
@@ -51,17 +54,13 @@ const open = Effect.fnUntraced(function* (
   return { journal: Context.get(context, ScheduleJournal.ScheduleJournal), close: Scope.close(scope, Exit.void) }
 })
 
-const print = (what: string, value: string) => console.log(`${what.padEnd(64)} ${value}`)
+const rows: Array<ReadonlyArray<string>> = []
+const print = (what: string, value: string) => void rows.push([what, value])
 const micros = (millis: number) => `${(millis * 1000).toFixed(1)} µs`
 
 /** `due` of the schedules come due in the first minute, the others a day later. */
 const many = (count: number, due: number): ReadonlyArray<ScheduleJournal.Schedule> =>
   Array.from({ length: count }, (_, i) => ({ workflowId: `workflow-${i}`, everySeconds: i < due ? 60 : 86_400 }))
-
-const heap = () => {
-  globalThis.gc?.()
-  return process.memoryUsage().heapUsed
-}
 
 const ticks = Effect.fnUntraced(function* (count: number, due: number) {
   yield* TestClock.setTime(1000 * 86_400_000)
@@ -74,14 +73,14 @@ const ticks = Effect.fnUntraced(function* (count: number, due: number) {
   const { journal, close } = started.value
   const bytes = (heap() - before) / count
   const idle = yield* timed(Effect.repeat(journal.tick, { times: 9999 }))
-  print(`${count} schedules: a tick with nothing due`, micros(idle.millis / 10_000))
+  print(`${shown(count)} schedules: a tick with nothing due`, micros(idle.millis / 10_000))
   if (due > 0) {
     yield* TestClock.adjust(minute)
     const busy = yield* timed(journal.tick)
-    print(`${count} schedules: a tick with ${due} due, for each of them`, micros(busy.millis / due))
+    print(`${shown(count)} schedules: a tick with ${shown(due)} due, for each of them`, micros(busy.millis / due))
   } else {
-    print(`${count} schedules: the first start, all of it`, `${started.millis.toFixed(0)} ms`)
-    print(`${count} schedules: memory of each, its entry in the log included`, `${bytes.toFixed(0)} bytes`)
+    print(`${shown(count)} schedules: the first start, all of it`, `${started.millis.toFixed(0)} ms`)
+    print(`${shown(count)} schedules: memory of each, its entry in the log included`, `${bytes.toFixed(0)} bytes`)
   }
   yield* close
 })
@@ -99,18 +98,21 @@ const longLife = Effect.fnUntraced(function* (slots: number) {
     Effect.repeat(Effect.andThen(TestClock.adjust(minute), first.journal.tick), { times: rounds - 1 })
   )
   yield* first.close
-  print(`${rounds * count} slots run, for each of them`, micros(lived.millis / (rounds * count)))
-  print(`${rounds * count} slots: entries in the log of ${count} schedules`, String(entriesOf("schedules").length))
+  print(`${shown(rounds * count)} slots run, for each of them`, micros(lived.millis / (rounds * count)))
+  print(
+    `${shown(rounds * count)} slots: entries in the log of ${count} schedules`,
+    String(entriesOf("schedules").length)
+  )
   const again = yield* timed(open(storage, host, schedules))
-  print(`${rounds * count} slots: a start`, `${again.millis.toFixed(0)} ms`)
+  print(`${shown(rounds * count)} slots: a start`, `${again.millis.toFixed(0)} ms`)
   const total = (yield* again.value.journal.list).reduce((sum, { lastSlot }) => sum + lastSlot, 0)
   print("… and the slots it knows of", String(total))
   yield* again.value.close
 })
 
 await Effect.gen(function* () {
-  yield* ticks(10, 0)
-  yield* ticks(100_000, 0)
+  for (const count of [10, 1000, 100_000]) yield* ticks(count, 0)
   for (const due of [10, 100, 1000, 10_000]) yield* ticks(100_000, due)
   yield* longLife(Number(process.argv[2] ?? 1_000_000))
 }).pipe(Effect.provide(TestClock.layer()), Effect.runPromise)
+table("Schedules, on a log that costs nothing but its entries", ["", "measured"], rows)

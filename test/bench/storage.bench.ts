@@ -11,6 +11,8 @@ import { createInterface } from "node:readline"
 import { Effect, Schema, Stream } from "effect"
 import { Storage } from "shiftboss"
 import { FileStorage } from "shiftboss/node"
+import { bareRead } from "./logs.ts"
+import { count as shown, inTurn, quantile, ratios, seconds, spread, table, times } from "./measure.ts"
 
 const count = Number(process.argv[2] ?? 1_000_000)
 const folder = mkdtempSync(join(tmpdir(), "shiftboss-bench-"))
@@ -24,15 +26,6 @@ const Started = Schema.TaggedStruct("CaseStarted", {
 })
 const started = (index: number) =>
   Started.make({ case: `case-${index}`, rev: 1, seat: index % 4, at: 1_700_000_000_000 + index, note: "taken again" })
-
-const seconds = async (work: () => Promise<unknown>): Promise<number> => {
-  const from = performance.now()
-  await work()
-  return (performance.now() - from) / 1000
-}
-
-const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((one, other) => one - other)[values.length >> 1]!
 
 const inStorage = <A, E>(program: Effect.Effect<A, E, Storage.Storage>) =>
   Effect.runPromise(Effect.provide(program, FileStorage.layer(folder)))
@@ -75,40 +68,28 @@ const rawWrites = async (log: string): Promise<number> => {
 }
 
 const compareAppends = async (): Promise<void> => {
-  const ratios: Array<number> = []
+  let pair = 0
   // Many short pairs: what a disk does in one second says little about the next.
-  for (let pair = 0; pair < 25; pair++) {
-    const ours = await groupedAppends(`appends-${pair}`)
-    const raw = await rawWrites(`appends-${pair}`)
-    ratios.push(raw / ours)
-    if (pair % 6 > 0) continue
-    console.log(
-      `  appends: ${Math.round((fibers * rounds) / ours)} entries/s; raw: ${((1e3 * raw) / rounds).toFixed(2)} ms a flush; ratio ${(raw / ours).toFixed(2)}`
-    )
-  }
-  const [low, high] = [0.25, 0.75].map((part) => ratios.toSorted((a, b) => a - b)[Math.floor(part * ratios.length)]!)
-  console.log(`  half of the pairs are between ${low!.toFixed(2)} and ${high!.toFixed(2)}`)
-  report.push({
-    what: `grouped appends from ${fibers} fibers / raw write + fdatasync`,
-    ratio: median(ratios).toFixed(2),
-    goal: "at least 0.6"
-  })
+  const [ours = [], raw = []] = await inTurn(25, [
+    () => groupedAppends(`appends-${++pair}`),
+    () => rawWrites(`appends-${pair}`)
+  ])
+  const beside = ratios(raw, ours)
+  const [low = Number.NaN, high = Number.NaN] = [0.25, 0.75].map((part) => quantile(beside, part))
+  table(
+    `Appends from ${fibers} fibers, grouped into flushes, beside as many raw writes of the same bytes with fdatasync`,
+    ["", "measured", "goal"],
+    [
+      [
+        "speed beside raw writes",
+        `${times(beside)}, half of the pairs ${low.toFixed(2)}–${high.toFixed(2)}`,
+        "at least 0.6"
+      ],
+      ["entries a second", spread(ours.map((value) => (fibers * rounds) / value)), ""],
+      ["a raw write and flush (ms)", spread(raw.map((value) => (1e3 * value) / rounds)), ""]
+    ]
+  )
 }
-
-/** Reads the file as cheaply as Node can: chunks, cut at newlines, each line parsed. */
-const bareRead = (file: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    let rest = ""
-    let sum = 0
-    createReadStream(file, { encoding: "utf8", highWaterMark: 256 * 1024 })
-      .on("data", (chunk) => {
-        const lines = (rest + chunk).split("\n")
-        rest = lines.pop() ?? ""
-        for (const line of lines) if (JSON.parse(line).seq !== undefined) sum++
-      })
-      .on("end", () => resolve(sum))
-      .on("error", reject)
-  })
 
 const readlineRead = async (file: string): Promise<number> => {
   let sum = 0
@@ -169,46 +150,30 @@ const checked = async (work: () => Promise<number>): Promise<number> => {
 const compareReplays = async (): Promise<void> => {
   await writeLong()
   const file = join(folder, "long.ndjson")
-  const ratios: { raw: Array<number>; typed: Array<number>; readline: Array<number> } = {
-    raw: [],
-    typed: [],
-    readline: []
-  }
   const before = process.memoryUsage().rss / 1e6
-  for (let pair = 0; pair < 5; pair++) {
-    const bare = await checked(() => bareRead(file))
-    const raw = await checked(() => openAndReplay(false))
-    const typed = await checked(() => openAndReplay(true))
-    const readline = await checked(() => readlineRead(file))
-    ratios.raw.push(raw / bare)
-    ratios.typed.push(typed / bare)
-    ratios.readline.push(readline / bare)
-    console.log(
-      `  bare ${bare.toFixed(2)} s, readline ${readline.toFixed(2)} s, replay ${raw.toFixed(2)} s, typed replay ${typed.toFixed(2)} s`
-    )
-  }
+  const [bare = [], raw = [], typed = [], readline = []] = await inTurn(5, [
+    () => checked(() => bareRead(file)),
+    () => checked(() => openAndReplay(false)),
+    () => checked(() => openAndReplay(true)),
+    () => checked(() => readlineRead(file))
+  ])
   const size = (statSync(file).size / 1e6).toFixed(0)
-  report.push(
-    {
-      what: `open and replay ${count} entries (${size} MB) / bare read and JSON.parse`,
-      ratio: median(ratios.raw).toFixed(2),
-      goal: "at most 1.5"
-    },
-    { what: "the same with a schema", ratio: median(ratios.typed).toFixed(2), goal: "–" },
-    { what: "node:readline and JSON.parse, to compare", ratio: median(ratios.readline).toFixed(2), goal: "–" },
-    {
-      what: "memory beyond the start while replaying",
-      ratio: `${(peakMegabytes.value - before).toFixed(0)} MB`,
-      goal: "bounded"
-    }
+  table(
+    `Opening and replaying ${shown(count)} entries (${size} MB), beside a bare read and \`JSON.parse\` of each line`,
+    ["", "seconds", "beside bare", "goal"],
+    [
+      ["replay", spread(raw), times(ratios(raw, bare)), "at most 1.5"],
+      ["the same with a schema", spread(typed), times(ratios(typed, bare)), ""],
+      ["node:readline and `JSON.parse`, to compare", spread(readline), times(ratios(readline, bare)), ""],
+      ["bare read", spread(bare), "", ""]
+    ]
   )
+  console.log(`\nMemory beyond the start while replaying: ${(peakMegabytes.value - before).toFixed(0)} MB.`)
 }
 
-const report: Array<{ readonly what: string; readonly ratio: string; readonly goal: string }> = []
 try {
   await compareAppends()
   await compareReplays()
-  console.table(report)
 } finally {
   rmSync(folder, { recursive: true })
 }

@@ -48,6 +48,8 @@ const bin = (name: Name): string => join(cliFolder, "node_modules", ".bin", name
 /** Nothing of the machine but its programs. */
 const machine = (place: Place): { readonly [name: string]: string } => ({
   ...{ HOME: place.home, PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, TZ: "UTC" },
+  // Some leave reports of errors there.
+  TMPDIR: place.home,
   ...{ GIT_AUTHOR_NAME: "agent", GIT_AUTHOR_EMAIL: "agent@example.com" },
   ...{ GIT_COMMITTER_NAME: "agent", GIT_COMMITTER_EMAIL: "agent@example.com" }
 })

@@ -139,7 +139,8 @@ const found = async (bench: Bench): Promise<void> => {
 }
 
 const cut = async (bench: Bench): Promise<void> => {
-  await bench.serve({ kind: "cut" })
+  // After a first answer: not every agent keeps a session in which there was none.
+  await bench.serve({ kind: "shell", command: "echo before the cut" }, { kind: "cut" })
   const waits = { StreamCut: RetryRules.resume("1 minute"), Network: RetryRules.resume("1 minute") }
   const held = await bench.held({ prompt: "Remember the word xylophone.", rules: { remedies: waits } })
   assert.match(held.rule, /^(stream-cut|network)-resume-1$/)
@@ -163,13 +164,15 @@ const context = async (bench: Bench): Promise<void> => {
   const outcome = await bench.run()
   assert.deepEqual(rulesOf(outcome), ["first-attempt", "context-overflow-fresh"], shown(outcome))
   assert.deepEqual([failureOf(outcome, 2).kind, failureOf(outcome, 2).scope], ["ContextOverflow", "session"])
-  assert.notEqual(outcome.attempts[0]?.sessionId, outcome.attempts[1]?.sessionId)
+  const [first, second] = outcome.attempts
+  // Not every agent keeps a session in which there was no answer.
+  assert.ok(first?.sessionId === null || first?.sessionId !== second?.sessionId, shown(outcome))
   fails(outcome, "context-overflow-fresh-used")
 }
 
 const killed = async (bench: Bench): Promise<void> => {
   // The word is in what the tool prints only: not in the call, which the agent may write down earlier.
-  const command = "echo tool-number-$((40 + 2))-ran"
+  const command = "printf 'tool-number-%s-ran\\n' 42"
   const server = await bench.serve({ kind: "shell", command }, { kind: "hang" }, text("I remember."))
   const outcome = await bench.run({ prompt: "Remember the word xylophone." }, (host) =>
     Effect.gen(function* () {

@@ -1,9 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Result, Schema } from "effect"
-import { PlainText } from "shiftboss/node"
+import { PlainText, Protocol } from "shiftboss/node"
+import { defaultFolder } from "../../src/node/internal/files.ts"
 import { launchWith } from "./support/launching.ts"
 
 const Review = Schema.Struct({ verdict: Schema.Literals(["pass", "fail"]), notes: Schema.optional(Schema.String) })
@@ -72,6 +84,66 @@ describe("PlainText", () => {
       assert.strictEqual(statSync(join(files, name)).mode & 0o777, 0o600)
       assert.strictEqual(statSync(files).mode & 0o777, 0o700)
       rmSync(join(files, ".."), { recursive: true })
+    })
+  )
+
+  it.live("keeps no secret in that file, nor half of one where the text begins", () =>
+    Effect.gen(function* () {
+      const files = mkdtempSync(join(tmpdir(), "spool-"))
+      const env = { API_KEY: "topsecret-0123456789" }
+      const script = "for i in 1 2 3 4 5 6; do printf 'word topsecret-0123456789 '; done; echo; echo $API_KEY"
+      for (let limit = 20; limit < 60; limit++) {
+        const run = yield* launchWith(sh({ limit }), script, { options: { filesDirectory: files, env } })
+        const text = (yield* run.ended).result?.text ?? ""
+        assert.notMatch(text.slice(text.indexOf("]\n") + 2), /topsecret|0123|6789/)
+      }
+      const kept = readdirSync(files).map((name) => readFileSync(join(files, name), "utf8"))
+      assert.strictEqual(kept.length, 40)
+      for (const all of kept) assert.strictEqual(all, `${"word [redacted] ".repeat(6)}\n[redacted]\n`)
+      rmSync(files, { recursive: true })
+    })
+  )
+
+  it.live("leaves the folder of the host as it is, and removes only its own files when they are a week old", () =>
+    Effect.gen(function* () {
+      const files = mkdtempSync(join(tmpdir(), "spool-"))
+      chmodSync(files, 0o755)
+      const weeks = (name: string, age: number) => {
+        writeFileSync(join(files, name), "")
+        const then = Date.now() / 1000 - age * 7 * 24 * 3600
+        utimesSync(join(files, name), then, then)
+        return name
+      }
+      const id = "2933ca0c-8684-4a20-9c39-74f67d9f69c"
+      const old = [weeks(`${id}0.out`, 1.01), weeks(`${id}0.prompt`, 1.01)]
+      const stay = [weeks(`${id}1.out`, 0.9), weeks("somebody-elses.out", 9)]
+      yield* (yield* launchWith(sh({ limit: 1 }), "echo long", { options: { filesDirectory: files } })).ended
+      assert.strictEqual(statSync(files).mode & 0o777, 0o755)
+      const names = readdirSync(files)
+      for (const name of old) assert.notInclude(names, name)
+      for (const name of stay) assert.include(names, name)
+      assert.strictEqual(names.length, 3)
+      rmSync(files, { recursive: true })
+    })
+  )
+
+  it.live("trusts no folder that somebody has put where its own is to be", () =>
+    Effect.gen(function* () {
+      const temporary = mkdtempSync(join(tmpdir(), "spool-"))
+      const before = process.env["TMPDIR"]
+      process.env["TMPDIR"] = temporary
+      const place = defaultFolder()
+      mkdirSync(join(temporary, "other"))
+      symlinkSync(join(temporary, "other"), place)
+      const run = yield* launchWith(sh({ limit: 1 }), "echo long")
+      assert.match((yield* run.ended).result?.text ?? "", /the rest could not be kept/)
+      const asFile = sh({ arguments: [Protocol.PromptFile], prompt: "file" })
+      const refused = yield* Effect.flip(Effect.scoped(launchWith(asFile, "echo")))
+      assert.include(refused.failure.detail, `${place} is not this user's own directory: remove it`)
+      assert.deepStrictEqual(readdirSync(join(temporary, "other")), [])
+      if (before === undefined) delete process.env["TMPDIR"]
+      else process.env["TMPDIR"] = before
+      rmSync(temporary, { recursive: true })
     })
   )
 

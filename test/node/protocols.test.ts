@@ -309,6 +309,29 @@ describe("Gemini", () => {
     )
   })
 
+  it("tells a session when it can be resumed: the prompt of a first request that fails is taken back", () => {
+    const told = (recording: string, session: AgentLauncher.Session = { _tag: "New", id }) => {
+      let state = protocol.initial(attemptOf({ session }))
+      return linesOf(recording).flatMap((line) => {
+        const step = protocol.read(state, Protocol.parseObject(line) ?? {}, line)
+        state = step.state
+        return step.activity.map(({ _tag }) => _tag).filter((tag) => tag === "SessionSeen")
+      })
+    }
+    for (const lost of ["gemini/429-default", "gemini/cut-text"]) {
+      assert.deepStrictEqual(told(lost), [], lost)
+      const { ending, known } = Protocol.readAll(protocol, attemptOf(), {
+        ...exitOf({ code: 173 }),
+        stdout: Buffer.from(linesOf(lost).join("\n"))
+      })
+      assert.deepStrictEqual([ending.result?.sessionId, known.sessionId === null], [null, false])
+    }
+    for (const kept of ["gemini/ok", "gemini/tool-call", "gemini/400-context-midrun", "gemini/tool-sigkill"]) {
+      assert.deepStrictEqual(told(kept), ["SessionSeen"], kept)
+    }
+    assert.deepStrictEqual(told("gemini/429-default", { _tag: "Resume", id }), ["SessionSeen"])
+  })
+
   it("knows a history that no request can mend", () => {
     const message = "Please ensure that the number of function response parts is equal to that of function call parts"
     const result = { type: "result", status: "error", error: { message } }

@@ -49,6 +49,16 @@ describe("a turn of a real program", () => {
     })
   )
 
+  it.live("whose work tree is gone is not launched again, and the turn says why", () =>
+    Effect.gen(function* () {
+      const { directory, layer, turn } = yield* prepared(`cat >/dev/null; rm -rf "$PWD"; kill -9 $$`)
+      const outcome = yield* Effect.provide(RetryPolicy.run(turn), layer)
+      assert.strictEqual(outcome.rule, "workspace-unreadable")
+      assert.include(outcome.detail, directory)
+      assert.strictEqual(outcome.attempts.length, 1)
+    })
+  )
+
   it.live("that ignores a polite stop is gone when the stop has succeeded", () =>
     Effect.gen(function* () {
       const { layer, turn } = yield* prepared(`trap '' TERM; while true; do sleep 0.05; done`)

@@ -2,13 +2,13 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schedule, Stream } from "effect"
-import { type AgentLauncher, RetryPolicy, Storage, type Turn } from "shiftboss"
+import { type AgentLauncher, type Failure, RetryPolicy, Storage, type Turn } from "shiftboss"
 import { FileStorage } from "shiftboss/node"
 import { sleeper, startTime } from "./children/sleeper.ts"
 import { folder } from "./support/folders.ts"
 
 /** A host as a process of its own, killed with the scope. */
-const host = (path: string, mode: "waits" | "works") =>
+const host = (path: string, mode: "works" | "waits" | "holds" | "begins") =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const hooks = new URL("./support/from-source.mjs", import.meta.url).href
@@ -40,10 +40,11 @@ const journaled = (path: string, tag: Turn.Event["_tag"]) =>
     Effect.retry(Schedule.spaced("20 millis"))
   )
 
-const runHere = (path: string, turn: Partial<Turn.Turn> = {}) => {
+const runHere = (path: string, turn: Partial<Turn.Turn> = {}, fails?: Failure.FailureKind) => {
   const launches: Array<{ readonly attempt: AgentLauncher.Attempt; readonly oldAlive: boolean }> = []
   const old = { pid: 0 }
   const agent = sleeper({
+    ...(fails === undefined ? {} : { fails }),
     launched: (_, attempt) => void launches.push({ attempt, oldAlive: startTime(old.pid) !== undefined })
   })
   const layer = RetryPolicy.layer.pipe(Layer.provide([agent, FileStorage.layer(path)]))
@@ -77,18 +78,36 @@ describe.skipIf(process.platform !== "linux")("a host killed with SIGKILL", () =
     })
   )
 
-  it.live("in a wait: the next one waits for the same time and launches nothing before it", () =>
+  it.live("before the agent exists: the next one makes the attempt again, uncounted", () =>
     Effect.gen(function* () {
       const path = yield* folder
-      const first = yield* host(path, "waits")
-      yield* first.agent
-      const waiting = yield* journaled(path, "WaitStarted")
+      const first = yield* host(path, "begins")
+      yield* journaled(path, "AttemptStarted")
       yield* first.kill
-      const { launches, run } = runHere(path, { rules: { inlineWait: 0 } })
-      const held = yield* Effect.flip(run)
-      assert(held._tag === "Held" && waiting._tag === "WaitStarted")
-      assert.strictEqual(held.until, waiting.wait.due)
-      assert.strictEqual(launches.length, 0)
+      const { launches, run } = runHere(path, {}, "Auth")
+      const { attempts } = yield* run
+      assert.deepStrictEqual(
+        attempts.map(({ rule }) => rule),
+        ["first-attempt", "never-ran"]
+      )
+      assert.strictEqual(launches.length, 1)
     })
   )
+
+  for (const mode of ["waits", "holds"] as const) {
+    it.live(`while it ${mode}: the next one waits for the same time and launches nothing before it`, () =>
+      Effect.gen(function* () {
+        const path = yield* folder
+        const first = yield* host(path, mode)
+        yield* first.agent
+        const waiting = yield* journaled(path, "WaitStarted")
+        yield* first.kill
+        const { launches, run } = runHere(path, { rules: { inlineWait: 0 } })
+        const held = yield* Effect.flip(run)
+        assert(held._tag === "Held" && waiting._tag === "WaitStarted")
+        assert.strictEqual(held.until, waiting.wait.due)
+        assert.strictEqual(launches.length, 0)
+      })
+    )
+  }
 })

@@ -6,7 +6,10 @@ import { AgentLauncher, Failure, Silence } from "shiftboss"
 import * as Protocol from "../Protocol.ts"
 import { barrierName, type Gone } from "./child.ts"
 import { monotonicMillis } from "./clock.ts"
+import { secretReach } from "./environment.ts"
+import { partsOf, presentable, presentableReading } from "./presentable.ts"
 import { Tail } from "./tail.ts"
+import { TextReader } from "./text.ts"
 
 /** Why the launcher ended an agent that had not ended by itself. */
 export type Verdict = "stop" | { readonly hung: string }
@@ -53,30 +56,38 @@ export const attend = Effect.fnUntraced(function* <State>(
   const feed = yield* AgentLauncher.makeFeed
   const now = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   const startedAt = clock.currentTimeMillisUnsafe()
+  const { redact } = options
   const isText = protocol.output === "text"
-  const stdout = new Tail(protocol.keepBytes ?? Protocol.keptBytes, isText ? options.outputFile : undefined)
-  const stderr = new Tail(Protocol.keptBytes, undefined)
+  const kept = protocol.keepBytes ?? Protocol.keptBytes
+  const stdout = new Tail(
+    kept,
+    isText ? { file: { path: options.outputFile, now: startedAt } } : { reach: secretReach }
+  )
+  const stderr = new Tail(Protocol.keptBytes, { reach: secretReach })
   let silence = Silence.begin(now())
   let verdict: Verdict | null = null
-  const publish = (activity: AgentLauncher.Activity) => feed.publish(presentable(activity, options.redact))
+  const publish = (activity: AgentLauncher.Activity) => {
+    const shown = presentable(activity, redact)
+    if (shown !== null) feed.publish(shown)
+  }
 
-  const lines = Protocol.reader(protocol, attempt, {
-    maxLineBytes: options.maxLineBytes,
-    noise: (line) => {
-      if (isText) publish({ _tag: "Text", text: line })
-      else stdout.write(Buffer.from(`${line}\n`))
-    },
-    activity: (activity) => {
+  const on = {
+    activity: (activity: AgentLauncher.Activity) => {
       silence = Silence.seen(silence, now(), activity)
       publish(activity)
-    }
-  })
+    },
+    text: (said: string) => {
+      stdout.write(Buffer.from(said))
+      for (const part of partsOf(said)) feed.publish({ _tag: "Text", text: part })
+    },
+    noise: (line: string) => stdout.write(Buffer.from(`${line}\n`))
+  }
+  const output = readerOf(protocol, attempt, options, on)
   const attended: Attended<State> = {
     onStdout: (chunk) => {
       // Only what is said counts as activity: an agent that repeats its own retry is alive without getting on.
       if (silence.retry === null) silence = Silence.seen(silence, now())
-      if (isText) stdout.write(chunk)
-      lines.write(chunk)
+      output.write(chunk)
     },
     onStderr: (chunk) => {
       stderr.write(chunk)
@@ -84,21 +95,21 @@ export const attend = Effect.fnUntraced(function* <State>(
     },
     activity: feed.stream,
     silence: () => silence,
-    isTerminal: () => protocol.terminal(lines.state()),
+    isTerminal: () => isTerminal(protocol, output.state()),
     endBy: (reason) => {
       verdict ??= reason
     },
     close: () => {
-      const counts = lines.end()
+      const counts = output.end()
       const exit = {
-        stdout: stdout.text(),
-        stderr: stderr.lines(),
+        stdout: stdout.text(redact),
+        stderr: stderr.text(redact),
         cut: isText ? stdout.close() : null,
         counts,
         printed: { now: clock.currentTimeMillisUnsafe(), timeZone: options.timeZone }
       }
       const left = { env: options.env, startedAt }
-      return { state: lines.state(), exit, left, verdict, redact: options.redact, publish, finish: feed.end }
+      return { state: output.state(), exit, left, verdict, redact, publish, finish: feed.end }
     }
   }
   return attended
@@ -126,32 +137,55 @@ export const watch = Effect.fnUntraced(function* <State>(
   }
 })
 
-/** How the attempt ended, from all that was read and left. A result once printed stays one. */
+/** How the attempt ended, from all that was read and left. A result once printed stays one. Never dies. */
 export const conclude = Effect.fn("ProcessLauncher.ended")(function* <State>(
   protocol: Protocol.Protocol<State>,
   agent: Attended<State>,
   gone: Gone
 ) {
   const { state, exit, left, verdict, redact, publish, finish } = agent.close()
-  const consulted = protocol.consult === undefined ? state : yield* protocol.consult(state, left)
-  const reading = readingOf(protocol, consulted, { ...exit, ...gone })
-  const ending = presentableEnding(judged(reading, protocol.terminal(consulted), verdict), redact)
-  if (ending._tag === "Failed" && ending.failure.kind === "Unknown") {
-    publish({ _tag: "Drift", raw: ending.failure.raw ?? ending.failure.detail })
+  const consulted = yield* consult(protocol, state, left)
+  const { ending, known, rule } = readingOf(protocol, consulted, { ...exit, ...gone }, redact)
+  const judgement = judged(ending, isTerminal(protocol, consulted), verdict)
+  if (judgement._tag === "Failed" && judgement.failure.kind === "Unknown") {
+    publish({ _tag: "Drift", raw: judgement.failure.raw ?? judgement.failure.detail })
   }
-  const { known } = reading
-  if (ending.result === undefined && known.usage !== null) {
+  if (judgement.result === undefined && known.usage !== null) {
     // The agent was cut short, and what it used is known all the same.
     publish({ _tag: "UsageSoFar", usage: known.usage, counter: known.counters?.usage })
   }
   finish()
-  yield* Effect.annotateCurrentSpan({ rule: reading.rule, ending: ending._tag })
-  return ending
+  yield* Effect.annotateCurrentSpan({ rule, ending: judgement._tag })
+  return judgement
 })
 
 // -----------------------------------------------------------------------------
 // Internal
 // -----------------------------------------------------------------------------
+
+/** Reads lines or text, as the protocol wants it. */
+const readerOf = <State>(
+  protocol: Protocol.Protocol<State>,
+  attempt: AgentLauncher.Attempt,
+  { redact, maxLineBytes }: AttendOptions,
+  on: {
+    readonly activity: (activity: AgentLauncher.Activity) => void
+    readonly text: (said: string) => void
+    readonly noise: (line: string) => void
+  }
+): Protocol.Reader<State> => {
+  const lines = Protocol.reader(protocol, attempt, { maxLineBytes, noise: on.noise, activity: on.activity })
+  if (protocol.output === "lines") return lines
+  const text = new TextReader({ clean: redact, reach: secretReach, onText: on.text })
+  return {
+    write: (chunk) => text.write(chunk),
+    state: lines.state,
+    end: () => {
+      text.end()
+      return lines.end()
+    }
+  }
+}
 
 const lookMillis = 250
 
@@ -170,66 +204,52 @@ const hungText = (
   return `There was no activity for ${Duration.format(Duration.millis(Math.round(silentFor)))}${doing}`
 }
 
-const readingOf = <State>(protocol: Protocol.Protocol<State>, state: State, exit: Protocol.Exit): Protocol.Reading => {
+/** It is somebody else's code, and looks at somebody else's files: what it adds is never worth the ending. */
+const consult = <State>(protocol: Protocol.Protocol<State>, state: State, left: Protocol.Left): Effect.Effect<State> =>
+  Effect.suspend(() => protocol.consult?.(state, left) ?? Effect.succeed(state)).pipe(
+    Effect.timeoutOrElse({ duration: longestConsult, orElse: () => Effect.succeed(state) }),
+    Effect.catchCause(() => Effect.succeed(state))
+  )
+
+const longestConsult = Duration.seconds(10)
+
+const isTerminal = <State>(protocol: Protocol.Protocol<State>, state: State): boolean => {
+  try {
+    return protocol.terminal(state)
+  } catch {
+    return false
+  }
+}
+
+const readingOf = <State>(
+  protocol: Protocol.Protocol<State>,
+  state: State,
+  exit: Protocol.Exit,
+  redact: (text: string) => string
+): Protocol.Reading => {
   const nothing = Protocol.known({})
   // The shell's own words: the program was there and could not be run, such as a script whose interpreter is missing.
   if ((exit.code === 126 || exit.code === 127) && exit.counts.read === 0 && exit.stderr.startsWith(`${barrierName}:`)) {
     const said = Protocol.sentence(
       exit.stderr.slice(barrierName.length + 1).replace(/^[\s\d:]*(?:line \d+:)?\s*exec:\s*/, "")
     )
-    return Protocol.ended("launcher/exec", Failure.make("LauncherFailed", said, { raw: exit.stderr.trim() }), nothing)
+    const failure = Failure.make("LauncherFailed", said, { raw: exit.stderr.trim() })
+    return presentableReading(Protocol.ended("launcher/exec", failure, nothing), redact)
   }
   try {
-    return protocol.ending(state, exit)
+    return presentableReading(protocol.ending(state, exit), redact)
   } catch (error) {
     const detail = `The protocol ${protocol.name} could not read the ending: ${String(error)}`
-    return Protocol.ended("launcher/protocol", Failure.make("LauncherFailed", detail), nothing)
+    const failure = Failure.make("LauncherFailed", detail)
+    return presentableReading(Protocol.ended("launcher/protocol", failure, nothing), redact)
   }
 }
 
 /** The launcher's own reason replaces the signs that its signal left, never what the agent said before. */
-const judged = (reading: Protocol.Reading, terminal: boolean, verdict: Verdict | null): AgentLauncher.Ending => {
-  const { ending } = reading
+const judged = (ending: AgentLauncher.Ending, terminal: boolean, verdict: Verdict | null): AgentLauncher.Ending => {
   if (verdict === null || (ending._tag === "Succeeded" && terminal)) return ending
   if (terminal && ending._tag === "Failed" && ending.failure.kind !== "Interrupted") return ending
   const failure =
     verdict === "stop" ? Failure.make("Stopped", "The attempt was stopped") : Failure.make("Hung", verdict.hung)
   return AgentLauncher.failed(failure, ending.result)
-}
-
-const presentableEnding = (ending: AgentLauncher.Ending, redact: (text: string) => string): AgentLauncher.Ending => {
-  const result = ending.result === undefined ? undefined : { ...ending.result, text: redact(ending.result.text) }
-  if (ending._tag === "Failed") return AgentLauncher.failed(presentableFailure(ending.failure, redact), result)
-  return { ...ending, result: result ?? ending.result }
-}
-
-const presentableFailure = (failure: Failure.Failure, redact: (text: string) => string): Failure.Failure =>
-  Failure.make(failure.kind, cutTo(detailCharacters, redact(failure.detail)), {
-    scope: failure.scope,
-    raw: failure.raw === null ? null : cutTo(rawCharacters, redact(failure.raw)),
-    resetAt: failure.resetAt
-  })
-
-const detailCharacters = 400
-const rawCharacters = 4096
-/** Text of activities is for looking at, and kept for those who come late: not all of it. */
-const shownCharacters = 8192
-
-/** A copy, so that the rest of the text is not kept with it. Cut only when the secrets are out: half of one is one too. */
-const cutTo = (characters: number, text: string): string =>
-  Buffer.from(
-    text.length <= characters ? text : `${text.slice(0, characters)} … (${text.length} characters)`
-  ).toString()
-
-const presentable = (activity: AgentLauncher.Activity, redact: (text: string) => string): AgentLauncher.Activity => {
-  switch (activity._tag) {
-    case "Text":
-      return { ...activity, text: cutTo(shownCharacters, redact(activity.text)) }
-    case "AgentRetry":
-      return { ...activity, failure: presentableFailure(activity.failure, redact) }
-    case "Drift":
-      return { ...activity, raw: cutTo(rawCharacters, redact(activity.raw)) }
-    default:
-      return activity
-  }
 }

@@ -2,8 +2,8 @@
  * One child process: behind a barrier until it may run, in a session of its own, with pipes that never outlive it.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { accessSync, constants, statSync } from "node:fs"
-import { delimiter, isAbsolute, join, resolve } from "node:path"
+import { accessSync, constants, type Stats, statSync } from "node:fs"
+import { delimiter, resolve } from "node:path"
 import type { Duplex } from "node:stream"
 import { Deferred, Effect, Exit } from "effect"
 import { entryOf, marker, markOf, type Root } from "./processTable.ts"
@@ -65,7 +65,11 @@ export const start = (options: ChildOptions): Effect.Effect<Child, Refusal> =>
     child.once("spawn", () => {
       const entry = child.pid === undefined ? null : entryOf(child.pid)
       const gone = watch(child, options)
-      if (entry === null) return resume(Effect.fail(`${options.program} was killed before it could be identified`))
+      if (entry === null) {
+        // Should it be there all the same, it must not wait behind its barrier for ever.
+        child.kill("SIGKILL")
+        return resume(Effect.fail(`${options.program} was killed before it could be identified`))
+      }
       const root = { pid: entry.pid, startTime: entry.startTime }
       const hasExited = () => child.exitCode !== null || child.signalCode !== null
       resume(Effect.succeed({ root, gone, release: release(child, root), hasExited }))
@@ -122,32 +126,67 @@ const watch = (child: ChildProcess, options: ChildOptions): Deferred.Deferred<Go
 /** What can be told before anything is started; the system's own answers name no reason. */
 const refusalOf = (options: ChildOptions): Refusal | null => {
   if (process.platform === "win32") return "Agents cannot be launched on Windows: use Linux or macOS"
-  if (!isDirectory(options.directory)) return `The directory ${options.directory} does not exist`
-  const { program } = options
-  if (program.includes("/")) {
-    const path = isAbsolute(program) ? program : resolve(options.directory, program)
-    return isThere(path) ? (isRunnable(path) ? null : `${path} is not executable`) : `${path} does not exist`
+  const { directory, env, program } = options
+  if ([directory, program, ...options.arguments].some((text) => text.includes("\0"))) {
+    return "The directory, the program or an argument holds a NUL byte, which no system takes"
   }
-  const path = options.env["PATH"] ?? ""
-  const places = path.split(delimiter).filter((place) => place !== "")
-  if (places.some((place) => isRunnable(join(place, program)))) return null
-  const found = places.map((place) => join(place, program)).find(isThere)
-  if (found !== undefined) return `${found} is not executable`
-  return `There is no program ${program} in PATH (${path === "" ? "which is empty" : path}): install it, or give its path`
+  for (const [name, value] of Object.entries(env)) {
+    if (name !== "" && !/[=\0]/.test(name) && !value.includes("\0")) continue
+    return `The variable ${JSON.stringify(name)} cannot be in an environment: its name is empty or holds "=", or there is a NUL byte`
+  }
+  const place = look(directory)
+  if (typeof place === "string") return `The directory ${directory} ${place}`
+  if (!place.isDirectory()) return `${directory} is no directory`
+  return program.includes("/") ? refusalAt(resolve(directory, program)) : refusalInPath(program, directory, env)
+}
+
+const refusalAt = (path: string): Refusal | null => {
+  const found = look(path)
+  if (typeof found === "string") return `${path} ${found}`
+  if (!found.isFile()) return `${path} is no file`
+  return isRunnable(path) ? null : `${path} is not executable`
+}
+
+const refusalInPath = (program: string, directory: string, env: ChildOptions["env"]): Refusal | null => {
+  const path = env["PATH"] ?? ""
+  const missing = `There is no program ${program} in PATH (${path === "" ? "which is empty" : path}): install it, or give its path`
+  if (path === "" || program === "") return missing
+  // As the shell does: from where the program runs, and an empty place is that directory itself.
+  const files = path.split(delimiter).map((place) => resolve(directory, place, program))
+  if (files.some(isRunnable)) return null
+  const found = files.find(isFile)
+  return found === undefined ? missing : `${found} is not executable`
 }
 
 const spawnRefusal = (options: ChildOptions, error: unknown): Refusal => {
   const code = error instanceof Error && "code" in error ? error.code : undefined
   if (code !== "E2BIG") return `${options.program} could not be started: ${String(error)}`
-  const bytes = options.arguments.reduce((sum, argument) => sum + Buffer.byteLength(argument) + 1, 0)
-  return `The arguments of ${options.program} are too long (${bytes} bytes): give the prompt by stdin or as a file`
+  const sizeOf = (texts: ReadonlyArray<string>): number =>
+    texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
+  const bytes = sizeOf(options.arguments)
+  const variables = sizeOf(Object.entries(options.env).flat())
+  return variables > bytes
+    ? `The environment of ${options.program} is too long (${variables} bytes): give it less by "env" and "inherit"`
+    : `The arguments of ${options.program} are too long (${bytes} bytes): give the prompt by stdin or as a file`
 }
 
-const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
-const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+/** What there is, or why that cannot be told: places in a PATH may be anything, and closed to this user. */
+const look = (path: string): Stats | string => {
+  try {
+    return statSync(path)
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined
+    return code === "ENOENT" || code === "ENOTDIR" ? "does not exist" : `cannot be looked at (${String(code)})`
+  }
+}
+
+const isFile = (path: string): boolean => {
+  const found = look(path)
+  return typeof found !== "string" && found.isFile()
+}
 
 const isRunnable = (path: string): boolean => {
-  if (!isThere(path)) return false
+  if (!isFile(path)) return false
   try {
     accessSync(path, constants.X_OK)
     return true

@@ -6,7 +6,7 @@ import type { AgentLauncher } from "shiftboss"
 import { Failure, ResetTime } from "shiftboss"
 import type { State } from "../ClaudeCode.ts"
 import * as Protocol from "../Protocol.ts"
-import { numberAt, textAt } from "../Protocol.ts"
+import { numberAt, textAt, textsAt } from "../Protocol.ts"
 
 /** The failure that the agent's own retry is about. */
 export const retryFailure = (json: Protocol.Json, line: string): Failure.Failure => {
@@ -20,9 +20,8 @@ export const retryFailure = (json: Protocol.Json, line: string): Failure.Failure
 export const endingOf = (state: State, result: AgentLauncher.AgentResult, exit: Protocol.Exit): Protocol.Reading => {
   if (state.result === null) return withoutResult(state, result, exit)
   if (state.result["is_error"] === false) return Protocol.succeeded("claude/success", result)
-  const [rule, kind, more] = errorOf(state, result.text, exit.printed)
-  const errors = state.result["errors"]
-  const message = result.text !== "" ? result.text : Array.isArray(errors) ? errors.map(String).join("; ") : ""
+  const [rule, kind, more] = errorOf(state, Protocol.searched(result.text), exit.printed)
+  const message = result.text !== "" ? result.text : errorsOf(state)
   const detail = Protocol.sentence(message) || `Claude Code ended with ${textAt(state.result, "subtype") ?? "an error"}`
   return Protocol.failed(`claude/${rule}`, Failure.make(kind, detail, { raw: state.raw, ...more }), result)
 }
@@ -40,7 +39,7 @@ type Found = readonly [
 const errorOf = (state: State, text: string, printed: ResetTime.Printed): Found => {
   const json = state.result ?? {}
   const reason = textAt(json, "terminal_reason")
-  const errors = Array.isArray(json["errors"]) ? json["errors"].map(String).join("; ") : ""
+  const errors = Protocol.searched(errorsOf(state))
   switch (json["subtype"]) {
     case "error_max_turns":
       return ["max-turns", "TurnLimit"]
@@ -57,6 +56,8 @@ const errorOf = (state: State, text: string, printed: ResetTime.Printed): Found 
     byText(text || errors, printed) ?? ["unknown-error", "Unknown"]
   )
 }
+
+const errorsOf = (state: State): string => textsAt(state.result ?? {}, "errors").join("; ")
 
 const lostSession = /^No conversation found with session ID|--resume requires a valid session ID/
 

@@ -9,7 +9,8 @@ import { objectAt, textAt } from "../Protocol.ts"
 
 /** The failure that a `Reconnecting...` line is about: it stands in brackets. */
 export const retryFailure = (message: string, line: string): Failure.Failure => {
-  const about = /\((.*)\)\s*$/s.exec(message)?.[1] ?? message
+  const whole = message.trimEnd()
+  const about = whole.endsWith(")") && whole.includes("(") ? whole.slice(whole.indexOf("(") + 1, -1) : message
   const [, kind] = byMessage(about) ?? ["", "Network"]
   return Failure.make(kind, Protocol.sentence(message), { raw: line })
 }
@@ -26,7 +27,7 @@ export const endingOf = (state: State, result: AgentLauncher.AgentResult, exit: 
   const limited = kind === "RateLimited" || kind === "Throttled"
   const failure = Failure.make(kind, Protocol.sentence(bodyMessage(message) ?? message) || "Codex gave no reason", {
     raw: state.raw,
-    resetAt: limited ? (state.file.resetAt ?? ResetTime.fromText(message, exit.printed)) : null
+    resetAt: limited ? (state.file.resetAt ?? ResetTime.fromText(Protocol.searched(message), exit.printed)) : null
   })
   return Protocol.failed(`codex/${rule}`, failure, result)
 }
@@ -85,10 +86,11 @@ const patterns: ReadonlyArray<readonly [RegExp, string, Failure.FailureKind]> = 
 ]
 
 const byMessage = (message: string): Found | null => {
+  const text = Protocol.searched(message)
   for (const [pattern, rule, kind] of patterns) {
-    if (pattern.test(message)) return [rule, kind]
+    if (pattern.test(text)) return [rule, kind]
   }
-  const status = /(?:unexpected|last) status:? (\d{3})/.exec(message)?.[1]
+  const status = /(?:unexpected|last) status:? (\d{3})/.exec(text)?.[1]
   if (status !== undefined) return byStatus(Number(status))
   return bodyMessage(message) === null ? null : ["request-rejected", "Config"]
 }

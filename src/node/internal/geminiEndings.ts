@@ -1,10 +1,10 @@
 /**
  * Which ending the result, the error lines and the exit code of Gemini CLI mean.
  */
-import { type AgentLauncher, Failure, ResetTime, type Usage } from "shiftboss"
+import { AgentLauncher, Failure, ResetTime, type Usage } from "shiftboss"
 import type { State } from "../Gemini.ts"
 import * as Protocol from "../Protocol.ts"
-import { numberAt, objectAt, textAt } from "../Protocol.ts"
+import { amountAt, numberAt, objectAt, textAt } from "../Protocol.ts"
 
 export const endingOf = (state: State, exit: Protocol.Exit): Protocol.Reading => {
   const result = resultOf(state)
@@ -14,7 +14,9 @@ export const endingOf = (state: State, exit: Protocol.Exit): Protocol.Reading =>
   const message = error === null ? (state.error?.message ?? "") : (textAt(error, "message") ?? "")
   const [rule, kind, more] = error === null ? brokenAnswer(message) : errorOf(message, textAt(error, "type"), exit)
   const failure = Failure.make(kind, detailOf(message) || "Gemini CLI gave no reason", { raw: state.raw, ...more })
-  return Protocol.failed(`gemini/${rule}`, failure, result)
+  const reading = Protocol.failed(`gemini/${rule}`, failure, result)
+  // The id was told, and there is nothing to go on with under it.
+  return state.kept ? reading : { ...reading, ending: AgentLauncher.failed(failure, { ...result, sessionId: null }) }
 }
 
 // -----------------------------------------------------------------------------
@@ -39,13 +41,13 @@ const resultOf = (state: State): AgentLauncher.AgentResult => {
 
 /** The usage in the `stats` of a result, of this process. */
 const usageOf = (stats: Protocol.Json): Usage.Usage => {
-  const prompt = numberAt(stats, "input_tokens")
-  const cached = numberAt(stats, "cached")
-  const total = numberAt(stats, "total_tokens")
+  const prompt = amountAt(stats, "input_tokens")
+  const cached = amountAt(stats, "cached")
+  const total = amountAt(stats, "total_tokens")
   return {
-    input: prompt === null ? null : prompt - (cached ?? 0),
+    input: prompt === null ? null : Math.max(0, prompt - (cached ?? 0)),
     // The count of answer tokens leaves out the reasoning, the total does not.
-    output: total === null || prompt === null ? numberAt(stats, "output_tokens") : total - prompt,
+    output: total === null || prompt === null ? amountAt(stats, "output_tokens") : Math.max(0, total - prompt),
     cacheRead: cached,
     cacheWrite: null,
     reasoning: null
@@ -93,7 +95,8 @@ const detailOf = (message: string): string => {
 }
 
 const statusOf = (message: string, exit: Protocol.Exit): number | null => {
-  const body = /\{.*\}/s.exec(message)?.[0]
+  const [from, to] = [message.indexOf("{"), message.lastIndexOf("}") + 1]
+  const body = from < 0 || to <= from ? undefined : message.slice(from, to)
   const code = body === undefined ? null : numberAt(objectAt(Protocol.parseObject(body) ?? {}, "error") ?? {}, "code")
   if (code !== null) return code
   // An exit code has only eight bits: 400 is 144, 503 is 247.
@@ -107,7 +110,8 @@ const byStatus = (status: number, message: string, exit: Protocol.Exit): Found =
   if (status === 429) {
     // The time that the server gave is printed on stderr alone when Gemini CLI does not mean to wait for it.
     const { now } = exit.printed
-    const resetAt = ResetTime.fromText(message, exit.printed) ?? ResetTime.fromText(exit.stderr, exit.printed)
+    const resetAt =
+      ResetTime.fromText(Protocol.searched(message), exit.printed) ?? ResetTime.fromText(exit.stderr, exit.printed)
     if (resetAt !== null && resetAt - now <= throttledMillis) return ["throttled", "Throttled", { resetAt }]
     const scope = /on this model/.test(message) ? "model" : "account"
     return ["quota", "RateLimited", { scope, resetAt }]
@@ -178,15 +182,15 @@ const wholeResult = (json: Protocol.Json, seen: AgentLauncher.AgentResult): Agen
   let usage: Usage.Usage | null = null
   for (const name of Object.keys(models)) {
     const tokens = objectAt(objectAt(models, name) ?? {}, "tokens") ?? {}
-    const prompt = numberAt(tokens, "prompt")
-    const total = numberAt(tokens, "total")
-    const cached = numberAt(tokens, "cached")
+    const prompt = amountAt(tokens, "prompt")
+    const total = amountAt(tokens, "total")
+    const cached = amountAt(tokens, "cached")
     usage = Protocol.addUsage(usage, {
-      input: prompt === null ? null : prompt - (cached ?? 0),
-      output: total === null || prompt === null ? null : total - prompt,
+      input: prompt === null ? null : Math.max(0, prompt - (cached ?? 0)),
+      output: total === null || prompt === null ? null : Math.max(0, total - prompt),
       cacheRead: cached,
       cacheWrite: null,
-      reasoning: numberAt(tokens, "thoughts")
+      reasoning: amountAt(tokens, "thoughts")
     })
   }
   const names = Object.keys(models)

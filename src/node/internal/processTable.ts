@@ -117,11 +117,17 @@ const isMarked = (pid: number, mark: string): boolean => {
   return environment !== null && `\0${environment}`.includes(`\0${marker}=${mark}\0`)
 }
 
-/** Gone, or not ours to look at. */
+const goneOrClosed = ["ENOENT", "ESRCH", "EACCES", "EPERM"]
+
+/**
+ * Null when it is gone, or not ours to look at. Anything else, such as too many open files, throws: a process that could
+ * not be looked at is not one that has ended.
+ */
 const readIfThere = (path: string): string | null => {
   try {
     return readFileSync(path, "latin1")
-  } catch {
-    return null
+  } catch (error) {
+    if (error instanceof Error && "code" in error && goneOrClosed.includes(String(error.code))) return null
+    throw error
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Taking down all processes of an attempt, and proof that they are gone.
  */
-import { Duration, Effect } from "effect"
+import { Data, Duration, Effect, Schedule } from "effect"
 import { monotonicMillis } from "./clock.ts"
 import { type Entry, entryOf, membersOf, type Root } from "./processTable.ts"
 
@@ -23,6 +23,21 @@ export const look = (family: Family): ReadonlyArray<Entry> => {
   return alive
 }
 
+/** A host with too many files open cannot look for a while. When it still cannot in the end, that is a defect. */
+export const patiently = <A>(see: () => A): Effect.Effect<A> =>
+  Effect.try({ try: see, catch: (error) => new Unseen({ error }) }).pipe(
+    Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 }),
+    Effect.orDie
+  )
+
+const seen = (family: Family): Effect.Effect<ReadonlyArray<Entry>> => patiently(() => look(family))
+
+class Unseen extends Data.TaggedError("Unseen")<{ readonly error: unknown }> {
+  override get message(): string {
+    return `Whether the agent's processes are alive could not be found out: ${String(this.error)}`
+  }
+}
+
 /** Processes of another user, or in an uninterruptible wait, cannot be killed: somebody has to be told. */
 const stubbornMillis = 5000
 
@@ -38,7 +53,7 @@ export const stopFamily = Effect.fnUntraced(function* (
   signal: NodeJS.Signals,
   grace: Duration.Duration
 ) {
-  let alive = look(family)
+  let alive = yield* seen(family)
   if (alive.length === 0) return false
   const graceMillis = Duration.toMillis(grace)
   if (graceMillis > 0) {
@@ -49,14 +64,14 @@ export const stopFamily = Effect.fnUntraced(function* (
     for (let now = start; alive.length > 0 && now < until; now = yield* monotonicMillis) {
       yield* Effect.sleep(Math.min(pause, until - now))
       pause = Math.min(pause * 2, 200)
-      alive = look(family)
+      alive = yield* seen(family)
       const orphaned = !alive.some(({ pid }) => pid === family.root.pid)
       if (orphaned) until = Math.min(until, (yield* monotonicMillis) + orphansMillis)
     }
   }
   // One that forks while it is looked for may be missed by one look, never by a look after everything seen is dead.
   const killing = yield* monotonicMillis
-  for (let unseen = 0, pause = 5, warned = false; unseen < 2; alive = look(family)) {
+  for (let unseen = 0, pause = 5, warned = false; unseen < 2; alive = yield* seen(family)) {
     if (!warned && (yield* monotonicMillis) - killing > stubbornMillis) {
       warned = true
       yield* Effect.logWarning(
@@ -85,11 +100,10 @@ const signalGroup = (root: Root, alive: ReadonlyArray<Entry>, signal: NodeJS.Sig
 }
 
 const kill = (entry: Entry, signal: NodeJS.Signals): void => {
-  // Looked at again right before: meanwhile its pid may have become a stranger's.
-  if (entryOf(entry.pid)?.startTime !== entry.startTime) return
   try {
-    process.kill(entry.pid, signal)
+    // Looked at again right before: meanwhile its pid may have become a stranger's.
+    if (entryOf(entry.pid)?.startTime === entry.startTime) process.kill(entry.pid, signal)
   } catch {
-    // It has just ended, or is not ours to signal; the next look tells.
+    // It has just ended, or is not ours to signal, or could not be looked at; the next look tells.
   }
 }

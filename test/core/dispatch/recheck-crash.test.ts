@@ -73,10 +73,9 @@ const verdicts = (storage: Storage.Storage["Service"]) =>
         .toSorted()
   )
 
-describe("a recheck that is cut off anywhere", () => {
-  for (const controls of [false, true]) {
-    const how = controls ? "with controls" : "without controls"
-    it.live(`ends with the same verdicts and one repair, and no run of a try is bought twice, ${how}`, () =>
+for (const controls of [false, true]) {
+  describe(`a recheck ${controls ? "with" : "without"} controls that is cut off anywhere`, () => {
+    it.live("ends with the same verdicts and one repair, and no run of a try is bought twice", () =>
       Effect.gen(function* () {
         const report = yield* CrashEverywhere.crashEverywhere(
           Effect.sync(() => {
@@ -102,5 +101,5 @@ describe("a recheck that is cut off anywhere", () => {
         assert.isAbove(report.points, 40)
       })
     )
-  }
-})
+  })
+}

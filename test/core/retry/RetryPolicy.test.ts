@@ -294,14 +294,21 @@ describe("a repeat", () => {
 
   it.effect("after a cut tells what was done and which tool calls are open, without the task in its session", () => {
     const tool = { _tag: "ToolStarted", id: "1", tool: "git push" } as const
-    const agent = scripted(fails("StreamCut", { after: second, activity: [seen("session-1"), tool] }), {})
+    const done = { id: "2", tool: "git fetch" }
+    const activity: Act["activity"] = [
+      seen("session-1"),
+      tool,
+      { _tag: "ToolStarted", ...done },
+      { _tag: "ToolEnded", ...done }
+    ]
+    const agent = scripted(fails("StreamCut", { after: second, activity }), {})
     return Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
       yield* advance(second)
       assert.strictEqual((yield* Fiber.join(fiber)).head, "c0")
       const prompt = agent.launches[1]?.attempt.prompt ?? ""
       for (const part of ["it was StreamCut", "c1 half of it", "a.ts", "git push"]) assert.include(prompt, part)
-      assert.notInclude(prompt, "do the task")
+      for (const part of ["do the task", "git fetch"]) assert.notInclude(prompt, part)
     }).pipe(Effect.provide(within(agent)))
   })
 
@@ -331,18 +338,102 @@ describe("a repeat", () => {
     }).pipe(Effect.provide(within(agent, { locked })))
   })
 
-  it.effect("is launched also when the workspace cannot be looked at", () => {
+  it.effect("of a busy session is launched when every earlier process of the turn is proven gone, and not before", () =>
+    Effect.gen(function* () {
+      for (const reaps of ["gone", "stopped", "unknown"] as const) {
+        const agent = scripted(fails("StreamCut"), fails("SessionBusy"), {})
+        agent.reaps = reaps
+        const outcome = yield* Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
+          yield* advance(minute)
+          return yield* Fiber.join(fiber)
+        }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+        const known = reaps !== "unknown"
+        assert.strictEqual(outcome.rule, known ? "succeeded" : "old-agent-not-proven-gone", reaps)
+        assert.strictEqual(agent.launches.length, known ? 3 : 2, reaps)
+        assert.deepStrictEqual(
+          agent.reaped.map((identity) => identity._tag === "Process" && identity.pid),
+          known ? [100, 101] : [100],
+          reaps
+        )
+      }
+    })
+  )
+
+  for (const [when, launches] of [
+    ["first", 0],
+    ["second", 1]
+  ] as const) {
+    it.effect(`is not launched after a stop that came while the workspace was asked before the ${when} launch`, () => {
+      const agent = scripted(fails("StreamCut"))
+      const slow = Effect.sleep(minute)
+      const over: Partial<Workspace.WorkspaceShape> =
+        when === "first" ? { head: () => Effect.as(slow, "c0") } : { locked: () => Effect.as(slow, undefined) }
+      return Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        yield* advance(30 * second)
+        const stopping = yield* Effect.forkChild(RetryPolicy.stop("t"))
+        yield* advance(30 * second)
+        yield* Fiber.join(stopping)
+        assert.strictEqual((yield* Fiber.join(fiber)).status, "stopped")
+        assert.strictEqual(agent.launches.length, launches)
+      }).pipe(Effect.provide(within(agent, over)))
+    })
+  }
+
+  const error = new Workspace.WorkspaceError({ directory: "/r", reason: "git is not there" })
+
+  it.effect("whose evidence cannot be had is told to look for itself", () => {
     const agent = scripted(fails("StreamCut"), {})
-    const error = new Workspace.WorkspaceError({ directory: "/r", reason: "no git here" })
-    const broken = {
-      head: () => Effect.fail(error),
-      evidence: () => Effect.fail(error),
-      locked: () => Effect.fail(error)
-    }
     return Effect.gen(function* () {
       assert.strictEqual((yield* RetryPolicy.run(turn())).status, "succeeded")
-      assert.include(agent.launches[1]?.attempt.prompt ?? "", "no git here")
-    }).pipe(Effect.provide(within(agent, broken)))
+      assert.include(agent.launches[1]?.attempt.prompt ?? "", "git is not there")
+    }).pipe(Effect.provide(within(agent, { evidence: () => Effect.fail(error) })))
+  })
+
+  it.effect(
+    "into a workspace that cannot be asked is not launched: the turn ends with the reason, also in the journal",
+    () => {
+      const agent = scripted(fails("StreamCut"), {})
+      let readable = false
+      const locked = () => (readable ? Effect.succeed(undefined) : Effect.fail(error))
+      return Effect.gen(function* () {
+        const outcome = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([outcome.status, outcome.rule], ["failed", "workspace-unreadable"])
+        assert.include(outcome.detail, "git is not there")
+        assert.isNotNull(outcome.fix)
+        assert.strictEqual(agent.launches.length, 1)
+        assert.include(JSON.stringify(yield* journaled()), "workspace-unreadable")
+        readable = true
+        const again = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([again.status, again.rounds], ["succeeded", 2])
+        assert.deepStrictEqual(agent.launches[1]?.attempt.session, { _tag: "Resume", id: "session-1" })
+      }).pipe(Effect.provide(within(agent, { locked })))
+    }
+  )
+
+  it.effect("is told what was done since the first launch, also when the workspace could not be read before", () => {
+    const agent = scripted(fails("StreamCut"), {})
+    const since: Array<string | null> = []
+    let readable = false
+    const over: Partial<Workspace.WorkspaceShape> = {
+      head: () => (readable ? Effect.succeed("c0") : Effect.fail(error)),
+      evidence: (_, from) => {
+        since.push(from)
+        return Effect.succeed({ head: "c1", commits: [], dirty: [] })
+      }
+    }
+    return Effect.gen(function* () {
+      for (let round = 1; round <= 2; round++) {
+        const outcome = yield* RetryPolicy.run(turn())
+        assert.deepStrictEqual([outcome.rule, outcome.rounds], ["workspace-unreadable", round])
+      }
+      assert.strictEqual(agent.launches.length, 0)
+      readable = true
+      const outcome = yield* RetryPolicy.run(turn())
+      assert.deepStrictEqual([outcome.status, outcome.head, outcome.rounds], ["succeeded", "c0", 3])
+      assert.deepStrictEqual(since, ["c0"])
+    }).pipe(Effect.provide(within(agent, over)))
   })
 })
 
@@ -417,19 +508,21 @@ describe("the log", () => {
     }).pipe(Effect.provide(Layer.fresh(Storage.layerMemory)))
   })
 
-  it.effect("forgets the oldest ended turns beyond those to keep", () => {
+  it.effect("forgets the oldest ended turns once there are twice as many as are to be kept", () => {
     const agent = scripted()
+    const kept = Effect.map(journaled(), (entries) => [...new Set(entries.map((entry) => eventOf(entry).turnId))])
+    const run = (...numbers: ReadonlyArray<number>) =>
+      Effect.forEach(numbers, (number) => Effect.andThen(RetryPolicy.run(turn({ id: `t${number}` })), advance(1)))
     return Effect.gen(function* () {
-      for (let number = 0; number < 20; number++) {
-        yield* RetryPolicy.run(turn({ id: `t${number}` }))
-        yield* advance(1)
-      }
-      const ids = new Set((yield* journaled()).map((entry) => eventOf(entry).turnId))
-      assert.isTrue(ids.has("t19"))
-      assert.isFalse(ids.has("t0"))
-      assert.isBelow(ids.size, 7)
-      yield* RetryPolicy.run(turn({ id: "t19" }))
-      assert.strictEqual(agent.launches.length, 20)
+      yield* run(1, 2, 3, 4, 5)
+      assert.deepStrictEqual(yield* kept, ["t1", "t2", "t3", "t4", "t5"])
+      yield* run(6)
+      assert.deepStrictEqual(yield* kept, ["t4", "t5", "t6"])
+      yield* run(7, 8)
+      assert.deepStrictEqual(yield* kept, ["t4", "t5", "t6", "t7", "t8"])
+      assert.strictEqual(agent.launches.length, 8)
+      yield* run(5, 8)
+      assert.strictEqual(agent.launches.length, 8)
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory, { keepTurns: 3 })))
   })
 })

@@ -29,22 +29,27 @@ const twenty = (account?: string) =>
 const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? 0))
 
 describe("twenty turns and one limit", () => {
-  it.effect("that start together: two launches into the wall at most, one probe, and they come back staggered", () => {
-    const { agent, into } = limitedUntil(hour)
-    return Effect.gen(function* () {
-      const turns = yield* twenty("acme")
-      yield* advance(90 * minute)
-      const outcomes = yield* Effect.forEach(turns, Fiber.join)
-      assert.deepStrictEqual(new Set(outcomes.map((outcome) => outcome.status)), new Set(["succeeded"]))
-      assert.strictEqual(into(), 1)
-      const back = agent.launches.map(({ at }) => at).filter((at) => at >= hour)
-      assert.strictEqual(back.length, 20)
-      assert.isAtLeast(back[0] ?? 0, hour + 2 * minute)
-      for (const gap of gaps(back)) assert.isTrue(gap >= 5 * second && gap <= 11 * second, `${gap}`)
-    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)), Random.withSeed("twenty"))
-  })
+  for (const account of ["acme", undefined]) {
+    it.effect(
+      `that start together on ${account ?? "the account of the launcher"}: one pays, one probes, and they come back staggered`,
+      () => {
+        const { agent, into } = limitedUntil(hour)
+        return Effect.gen(function* () {
+          const turns = yield* twenty(account)
+          yield* advance(90 * minute)
+          const outcomes = yield* Effect.forEach(turns, Fiber.join)
+          assert.deepStrictEqual(new Set(outcomes.map((outcome) => outcome.status)), new Set(["succeeded"]))
+          assert.strictEqual(into(), 1)
+          const back = agent.launches.map(({ at }) => at).filter((at) => at >= hour)
+          assert.strictEqual(back.length, 20)
+          assert.isAtLeast(back[0] ?? 0, hour + 2 * minute)
+          for (const gap of gaps(back)) assert.isTrue(gap >= 5 * second && gap <= 11 * second, `${gap}`)
+        }).pipe(Effect.provide(policy(agent, Storage.layerMemory)), Random.withSeed("twenty"))
+      }
+    )
+  }
 
-  it.effect("that start after the first sign of it: only the first one pays, on an account nobody named too", () => {
+  it.effect("that start after the first sign of it: only the first one pays", () => {
     const { agent, into } = limitedUntil(hour)
     return Effect.gen(function* () {
       const first = yield* Effect.forkChild(RetryPolicy.run(turn()))
@@ -166,14 +171,31 @@ describe("a wall", () => {
     }).pipe(Effect.provide(Layer.fresh(Storage.layerMemory)))
   })
 
-  it.effect("a first launch on a named account is not waited for longer than ten seconds", () => {
+  it.effect("a first launch is not waited for longer than ten seconds, nor is one that takes its place", () => {
     const agent = acting(() => ({ after: 10 * minute, activity: [] }))
     return Effect.gen(function* () {
-      for (const id of ["a", "b", "c"]) yield* Effect.forkChild(RetryPolicy.run(turn({ id, account: "acme" })))
-      yield* advance(11 * second)
+      for (const id of ["a", "b", "c"]) yield* Effect.forkChild(RetryPolicy.run(turn({ id })))
+      yield* advance(6 * second)
+      yield* RetryPolicy.stop("a")
+      yield* advance(6 * second)
       assert.deepStrictEqual(
         agent.launches.map(({ at }) => at / second),
-        [0, 10, 10]
+        [0, 6, 10]
+      )
+    }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+  })
+
+  it.effect("a first launch is waited for in the call, on a seat too, until the model answers it", () => {
+    const agent = acting((id) => ({ after: id === "a" ? 4 * second : 0, activity: [] }))
+    return Effect.gen(function* () {
+      const turns = ["a", "b", "c"].map((id) => RetryPolicy.run(turn({ id, rules: { inlineWait: 0 } })))
+      const running = yield* Effect.forkChild(Effect.all(turns, { concurrency: "unbounded" }))
+      yield* advance(4 * second)
+      const outcomes = yield* Fiber.join(running)
+      assert.deepStrictEqual(new Set(outcomes.map(({ status }) => status)), new Set(["succeeded"]))
+      assert.deepStrictEqual(
+        agent.launches.map(({ at }) => at / second),
+        [0, 4, 4]
       )
     }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
   })

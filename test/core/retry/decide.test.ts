@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Failure, RetryPolicy, RetryRules } from "shiftboss"
+import { Failure, ResetTime, RetryPolicy, RetryRules } from "shiftboss"
 import * as fc from "fast-check"
 import { begun, fold, hour, lines, minute, play, start } from "./play.ts"
 
@@ -172,11 +172,95 @@ describe("sessions", () => {
     ])
   })
 
+  it("is stopped again by the next stop", () => {
+    const from = fold([{ _tag: "TurnResumed", turnId: "t", at: start }], play(["Stopped"]).state)
+    const begun = {
+      _tag: "AttemptStarted",
+      turnId: "t",
+      at: start,
+      number: 2,
+      purpose: "after-stop",
+      rule: "r"
+    } as const
+    const session = { _tag: "Resume", id: "s1" } as const
+    assert.isFalse(fold([{ ...begun, session, model: null }], from).resumed)
+    assert.deepStrictEqual(lines(["Stopped"], { from }), ["0m resumed-after-stop in s1", "0m stopped stopped"])
+  })
+
   it("proves the old process gone before it resumes a busy session", () => {
     const { state } = play(["SessionBusy"], { turn: { rules: { remedies: { SessionBusy: RetryRules.resume(0) } } } })
     const first = { ...state, attempts: state.attempts.slice(0, 1), end: null }
     const decision = RetryPolicy.decide({ id: "t", prompt: "" }, first, { now: start, jitter: 0 })
     assert.isTrue(decision._tag === "Launch" && decision.reap)
+  })
+})
+
+describe("the death of the host", () => {
+  const died = { kind: "Interrupted", hostDied: true } as const
+  const early = { ...died, session: null } as const
+
+  it("is charged to nobody, with a session to resume and without one", () => {
+    assert.deepStrictEqual(lines([early, early, died, died, "Interrupted", "Capacity", "ok"]), [
+      ...["0m first-attempt", "0m host-died-fresh-1", "0m host-died-fresh-2", "0m host-died-resume-3 in s3"],
+      ...[
+        "0m host-died-resume-4 in s3",
+        "0m interrupted-resume-1 in s3",
+        "1m capacity-retry-1",
+        "1m succeeded succeeded"
+      ]
+    ])
+  })
+
+  it("leaves every ladder where it was", () => {
+    const script = ["Capacity", died, "Interrupted", died, "SessionLost", early, "Capacity", "ok"] as const
+    assert.deepStrictEqual(lines(script).slice(1), [
+      ...["1m capacity-retry-1", "1m host-died-resume-1 in s2", "1m interrupted-resume-1 in s2"],
+      ...["1m host-died-resume-2 in s2", "1m session-lost-fresh", "1m host-died-fresh-3"],
+      "1m failed capacity-retry-used"
+    ])
+  })
+
+  it("does not begin the resumes again", () => {
+    assert.deepStrictEqual(lines(["Interrupted", died, "Interrupted"]).slice(1), [
+      ...["0m interrupted-resume-1 in s1", "0m host-died-resume-1 in s1", "1m interrupted-resume-2 in s1"],
+      ...["4m interrupted-resume-3 in s1", "4m failed interrupted-resume-used"]
+    ])
+  })
+
+  it("uses up no launch", () => {
+    const rules = { maxLaunches: 2 }
+    assert.strictEqual(
+      lines([died, died, died, "StreamCut", "ok"], { turn: { rules } }).at(-1),
+      "0m succeeded succeeded"
+    )
+    assert.strictEqual(lines([died, "StreamCut"], { turn: { rules } }).at(-1), "0m failed launches-used")
+  })
+
+  it("ends the turn when it comes for the eleventh time in a round, whether or not anything ran", () => {
+    for (const one of [died, early, { ...early, ran: false } as const]) {
+      const { steps, state } = play([one])
+      assert.strictEqual(steps.length, 12)
+      assert.strictEqual(steps.at(-1)?.what, "failed host-deaths-used")
+      assert.include(state.end?.detail, "11")
+    }
+    const rules = { maxHostDeaths: 0 }
+    assert.deepStrictEqual(lines([died], { turn: { rules } }), ["0m first-attempt", "0m failed host-deaths-used"])
+  })
+
+  it("begins to count again with the next round", () => {
+    const failed = play([died]).state
+    const from = fold([{ _tag: "RoundStarted", turnId: "t", at: start, round: 2, account: null }], failed)
+    assert.deepStrictEqual(lines([died, "ok"], { from }), [
+      ...["0m round-2 in s1", "0m host-died-resume-1 in s1", "0m succeeded succeeded"]
+    ])
+  })
+
+  it("keeps the model and goes on in the session of the earlier turn", () => {
+    const turn = { model: "big", session: "old", rules: { fallbackModels: ["small"], fallbackFrom: 2 } }
+    assert.deepStrictEqual(lines(["Capacity", early, "ok"], { turn }), [
+      ...["0m first-attempt in old on big", "1m capacity-retry-1 on small", "1m host-died-fresh-1 on small"],
+      "1m succeeded succeeded"
+    ])
   })
 })
 
@@ -188,6 +272,19 @@ describe("limits", () => {
     assert.deepStrictEqual(lines([limited(hour), "ok"], { jitter: 0.5 }), [
       ...["0m first-attempt", "63m limit-reset in s1", "63m succeeded succeeded"]
     ])
+  })
+
+  it("holds over midnight and over a change of the clocks, in the zone that the limit is told in", () => {
+    const told = (text: string, now: string, timeZone: string) => {
+      const at = Date.parse(now)
+      const resetAt = ResetTime.fromText(text, { now: at, timeZone }) ?? 0
+      return lines([limited(resetAt - at), "ok"])[1]
+    }
+    // It is 23:30 in Berlin, and 15:30 in Los Angeles.
+    assert.strictEqual(told("resets 1:15am (Europe/Berlin)", "2026-11-30T22:30:00Z", "UTC"), "107m limit-reset in s1")
+    assert.strictEqual(told("resets 4pm", "2026-11-30T23:30:00Z", "America/Los_Angeles"), "32m limit-reset in s1")
+    // At 2:00 the clocks of New York go to 3:00.
+    assert.strictEqual(told("resets 3:30am (America/New_York)", "2026-03-08T06:30:00Z", "UTC"), "62m limit-reset in s1")
   })
 
   it("goes on for 5, 15, 30 minutes when the limit outlives its reset", () => {
@@ -378,6 +475,7 @@ describe("whatever happens", () => {
     resetIn: fc.option(fc.integer({ min: -20 * hour, max: 20 * hour }), { nil: undefined }),
     session: fc.constantFrom(null, "s"),
     ran: fc.boolean(),
+    hostDied: fc.boolean(),
     costUsd: fc.option(fc.integer({ min: 0, max: 2 }), { nil: null })
   })
   const script = fc.array(scripted, { minLength: 1, maxLength: 30 })
@@ -391,8 +489,10 @@ describe("whatever happens", () => {
         const launched = state.attempts
         const charged = launched.filter(({ purpose }) => ["first", "retry", "fresh", "fallback"].includes(purpose))
         assert.isAtMost(charged.length, 3)
-        const limits = launched.filter(({ ending }) => ending?.failure?.kind === "RateLimited").length
-        assert.isAtMost(launched.length - limits, 12)
+        const deaths = launched.filter(({ ending }) => ending?.hostDied)
+        assert.isAtMost(deaths.length, 11)
+        const limits = launched.filter(({ ending }) => ending?.failure?.kind === "RateLimited" && !ending.hostDied)
+        assert.isAtMost(launched.length - limits.length - deaths.length, 12)
         const before = launched
           .slice(0, -1)
           .reduce((sum, { ending }) => sum + (ending?.ran === true ? (ending.result?.costUsd ?? 0) : 0), 0)
@@ -411,10 +511,10 @@ describe("rules that cannot be used", () => {
   it("are named, the defaults are not", () => {
     assert.deepStrictEqual(RetryRules.problems(RetryRules.defaults), [])
     const wrong = RetryRules.complete({
-      ...{ maxAttempts: 0, unknownReset: [], grace: "Infinity" },
+      ...{ maxAttempts: 0, maxHostDeaths: -1, unknownReset: [], grace: "Infinity" },
       remedies: { Capacity: RetryRules.retry(-1) }
     })
-    for (const name of ["maxAttempts", "unknownReset", "grace", "Capacity"]) {
+    for (const name of ["maxAttempts", "maxHostDeaths", "unknownReset", "grace", "Capacity"]) {
       assert.isTrue(
         RetryRules.problems(wrong).some((problem) => problem.includes(name)),
         name

@@ -28,6 +28,7 @@ export interface Scripted {
   /** Default: a session named after the attempt, or the resumed one. `null`: the agent never told of one. */
   readonly session?: string | null
   readonly ran?: boolean
+  readonly hostDied?: boolean
   readonly detail?: string
   readonly raw?: string
   readonly costUsd?: number | null
@@ -58,7 +59,8 @@ const endingOf = (scripted: Scripted | undefined, at: number): Turn.AttemptEndin
       ? null
       : { text: "", sessionId: null, usage: null, costUsd: scripted.costUsd, turns: null, model: null },
   estimatedCostUsd: null,
-  ran: scripted?.ran ?? true
+  ran: scripted?.ran ?? true,
+  ...(scripted?.hostDied ? { hostDied: true } : {})
 })
 
 /** The state after the events, which are about one turn. */

@@ -16,6 +16,20 @@ const byNumber = (...acts: ReadonlyArray<Act>) => {
   return { agent, overlaps }
 }
 
+/** Runs the turn on a host that dies as told. */
+const killed = Effect.fnUntraced(function* (
+  agent: Agent,
+  entries: Array<Storage.Json>,
+  crash: Crash,
+  asked: Turn.Turn = turn()
+) {
+  const host = crashing(entries, crash)
+  yield* Effect.forkDetach(Effect.provide(RetryPolicy.run(asked), policy(agent, host.layer)))
+  const dead = yield* Effect.forkChild(host.crashed)
+  for (let tries = 0; tries < 300 && dead.pollUnsafe() === undefined; tries++) yield* advance(second)
+  if (dead.pollUnsafe() === undefined) return yield* Effect.die(new Error("the host did not die"))
+})
+
 /** Runs the turn on a host that dies as told, then on one that does not. */
 const overCrash = Effect.fnUntraced(function* (
   agent: Agent,
@@ -24,11 +38,7 @@ const overCrash = Effect.fnUntraced(function* (
 ) {
   const entries: Array<Storage.Json> = []
   const asked = options.turn ?? turn()
-  const first = crashing(entries, crash)
-  yield* Effect.forkDetach(Effect.provide(RetryPolicy.run(asked), policy(agent, first.layer)))
-  const dead = yield* Effect.forkChild(first.crashed)
-  for (let tries = 0; tries < 300 && dead.pollUnsafe() === undefined; tries++) yield* advance(second)
-  if (dead.pollUnsafe() === undefined) return yield* Effect.die(new Error("the host did not die"))
+  yield* killed(agent, entries, crash, asked)
   yield* advance(options.down ?? 0)
   const successor = crashing(entries, undefined)
   const host = yield* Effect.forkChild(Effect.provide(RetryPolicy.run(asked), policy(agent, successor.layer)))
@@ -74,8 +84,10 @@ describe("a host that dies", () => {
 
   it.effect("before the launch: nothing ran, and the attempt is made again without being counted", () =>
     Effect.gen(function* () {
-      const { agent } = byNumber(busy)
+      const { agent } = byNumber(busy, { ...busy, result: { costUsd: 1, turns: 2 } })
       const { outcome } = yield* overCrash(agent, { at: 3, written: false })
+      const { costUsd, turns } = outcome.totals
+      assert.deepStrictEqual([costUsd.total, turns.total], [1, 2])
       assert.deepStrictEqual(
         outcome.attempts.map((attempt) => attempt.rule),
         ["first-attempt", "never-ran"]
@@ -113,6 +125,28 @@ describe("a host that dies", () => {
       assert.include(outcome.detail, "100")
       assert.strictEqual(agent.launches.length, 1)
     })
+  )
+
+  it.effect(
+    "each time before the agent names a session: ten times is no fault of the agent, the eleventh ends the turn",
+    () =>
+      Effect.gen(function* () {
+        const agent = makeAgent(() => ({ after: 100 * minute, activity: [] }))
+        agent.reaps = "stopped"
+        const entries: Array<Storage.Json> = []
+        // 1 TurnStarted or AttemptEnded, 2 AttemptStarted, 3 AgentIdentified
+        for (let life = 1; life <= 11; life++) yield* killed(agent, entries, { at: 3, written: true })
+        const outcome = yield* Effect.provide(
+          RetryPolicy.run(turn()),
+          policy(agent, crashing(entries, undefined).layer)
+        )
+        assert.deepStrictEqual([outcome.status, outcome.rule], ["failed", "host-deaths-used"])
+        assert.deepStrictEqual(
+          outcome.attempts.map(({ rule }) => rule),
+          ["first-attempt", ...Array.from({ length: 10 }, (_, index) => `host-died-fresh-${index + 1}`)]
+        )
+        assert.strictEqual(agent.reaped.length, 11)
+      })
   )
 
   it.effect("after the ending was journaled: the attempt is not repeated", () =>
@@ -158,6 +192,36 @@ describe("a host that dies", () => {
         [0, 10 * minute]
       )
       assert.strictEqual(agent.launches[1]?.attempt.session._tag, "Resume")
+    })
+  )
+})
+
+describe("a storage that takes its time", () => {
+  it.effect("keeps what was being written when its turn is interrupted, and fails nobody for it", () =>
+    Effect.gen(function* () {
+      const entries: Array<Storage.Json> = []
+      const storage = yield* Storage.Storage.pipe(Effect.provide(crashing(entries, undefined).layer))
+      const open = (log: string) =>
+        Effect.map(storage.open(log), (inner) => ({
+          ...inner,
+          append: (added: ReadonlyArray<Storage.Json>) => Effect.andThen(Effect.sleep(second), inner.append(added))
+        }))
+      const agent = makeAgent(() => ({ after: second }))
+      yield* Effect.gen(function* () {
+        const cut = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        const other = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "other" })))
+        yield* settle
+        yield* Fiber.interrupt(cut)
+        const again = yield* Effect.forkChild(RetryPolicy.run(turn()))
+        yield* advance(minute)
+        const outcomes = [yield* Fiber.join(other), yield* Fiber.join(again)]
+        assert.deepStrictEqual(
+          outcomes.map(({ status }) => status),
+          ["succeeded", "succeeded"]
+        )
+        const begun = entries.map(eventOf).filter((event) => event._tag === "TurnStarted")
+        assert.strictEqual(begun.length, 2)
+      }).pipe(Effect.provide(policy(agent, Layer.succeed(Storage.Storage, Storage.Storage.of({ ...storage, open })))))
     })
   )
 })

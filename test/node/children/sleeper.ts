@@ -24,9 +24,11 @@ export interface Told {
   readonly launched: (pid: number, attempt: AgentLauncher.Attempt) => void
   /** Every launch fails like this instead. */
   readonly fails?: Failure.FailureKind
+  /** Every launch takes for ever, before there is a process. */
+  readonly stuck?: boolean
 }
 
-export const sleeper = ({ launched, fails }: Told): Layer.Layer<AgentLauncher.AgentLauncher> =>
+export const sleeper = ({ launched, fails, stuck }: Told): Layer.Layer<AgentLauncher.AgentLauncher> =>
   Layer.succeed(
     AgentLauncher.AgentLauncher,
     AgentLauncher.AgentLauncher.of({
@@ -39,6 +41,7 @@ export const sleeper = ({ launched, fails }: Told): Layer.Layer<AgentLauncher.Ag
           return "stopped"
         }),
       launch: Effect.fnUntraced(function* (attempt, onIdentity) {
+        if (stuck) return yield* Effect.never
         const ended = yield* Deferred.make<AgentLauncher.Ending>()
         const child = spawn("sleep", ["300"], { stdio: "ignore", detached: true })
         const pid = child.pid ?? 0

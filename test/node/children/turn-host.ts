@@ -1,4 +1,4 @@
-// Runs the turn "t" as a process of its own: `turn-host.ts <folder> <waits|works>`. Prints the process id of each agent.
+// Runs the turn "t" as a process of its own: `turn-host.ts <folder> <mode>`. Prints the process id of each agent.
 import { Effect, Layer } from "effect"
 import { RetryPolicy } from "shiftboss"
 import { FileStorage } from "shiftboss/node"
@@ -6,7 +6,13 @@ import { sleeper } from "./sleeper.ts"
 
 const [folder = "", mode = "works"] = process.argv.slice(2)
 const launched = (pid: number) => void process.stdout.write(`${pid}\n`)
-const agent = sleeper(mode === "waits" ? { launched, fails: "Network" } : { launched })
+const agents = {
+  works: { launched },
+  waits: { launched, fails: "Network" },
+  holds: { launched, fails: "RateLimited" },
+  begins: { launched, stuck: true }
+} as const
+const agent = sleeper(agents[mode as keyof typeof agents])
 
 // Keeps the process alive while nothing but the test decides its end.
 setInterval(() => undefined, 60_000)

@@ -5,12 +5,12 @@ import { Clock, Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import type * as Launcher from "../../AgentLauncher.ts"
 import { Failure } from "../../Failure.ts"
 import type { Complete } from "../../RetryRules.ts"
-import type { AttemptEnding, State, Turn } from "../../Turn.ts"
+import type { State, Turn } from "../../Turn.ts"
 import type { Cooldown, Place } from "./cooldown.ts"
 import type { Launch } from "./decide.ts"
 import type { Journal, JournalError } from "./journal.ts"
 import { type Redact, redactEnding, redactFailure, redactor } from "./redact.ts"
-import { estimate, ownUsage, type Price } from "./totals.ts"
+import { type Price, priced } from "./totals.ts"
 
 export interface Watch {
   readonly launcher: Launcher.AgentLauncher["Service"]
@@ -46,16 +46,17 @@ export const runAttempt = Effect.fnUntraced(function* (
     launch.resume === null ? { _tag: "New", id: yield* launcher.newSessionId } : { _tag: "Resume", id: launch.resume }
   const place: Place = { account: state.account ?? "", model: launch.model }
 
-  const settle = Effect.fnUntraced(function* (ending: Launcher.Ending, ran: boolean) {
+  const settle = Effect.fnUntraced(function* (reported: Launcher.Ending, ran: boolean) {
     const at = yield* Clock.currentTimeMillis
-    const redacted = redactEnding(ending, redact)
+    const redacted = redactEnding(reported, redact)
     const failure = redacted._tag === "Failed" ? redacted.failure : null
     if (failure === null) watch.cooldown.answered(turnId, at)
-    const kept: AttemptEnding = { at, failure, ran, result: redacted.result ?? null, estimatedCostUsd: null }
-    const own = ownUsage(yield* journal.state(turnId), kept)
-    const price = watch.prices[redacted.result?.model ?? launch.model ?? ""]
-    const estimatedCostUsd = own.costUsd === null ? estimate(own.usage, price) : null
-    return yield* journal.append({ _tag: "AttemptEnded", turnId, ending: { ...kept, estimatedCostUsd } })
+    const ending = priced(
+      yield* journal.state(turnId),
+      { at, failure, ran, result: redacted.result ?? null },
+      watch.prices
+    )
+    return yield* journal.append({ _tag: "AttemptEnded", turnId, ending })
   })
 
   const { purpose, rule, model } = launch
@@ -107,6 +108,7 @@ const follow = Effect.fnUntraced(function* (
   const lines = yield* Effect.forkScoped(
     Stream.runForEach(run.activity, noteActivity(watch, turn.id, place, redactor(turn.env)))
   )
+  const heardAll = Effect.timeoutOption(Fiber.join(lines), linesAfterEnd)
   const asked = Effect.andThen(Deferred.await(watch.stop), Effect.andThen(run.stop(rules.grace), run.ended)).pipe(
     Effect.map(asStopped)
   )
@@ -115,6 +117,7 @@ const follow = Effect.fnUntraced(function* (
     // Whoever interrupts the turn stops the agent, and does not charge the turn for it: it goes on in its session.
     Effect.onInterrupt(() =>
       Effect.andThen(run.stop(rules.grace), run.ended).pipe(
+        Effect.tap(() => heardAll),
         Effect.flatMap((ending) => settle(asStopped(ending), true)),
         Effect.interruptible,
         Effect.timeoutOption(Duration.sum(Duration.fromInputUnsafe(rules.grace), settling)),
@@ -122,7 +125,7 @@ const follow = Effect.fnUntraced(function* (
       )
     )
   )
-  yield* Fiber.join(lines).pipe(Effect.timeoutOption(linesAfterEnd))
+  yield* heardAll
   return (yield* Deferred.isDone(watch.stop)) ? asStopped(ending) : ending
 })
 
@@ -156,6 +159,10 @@ const noteActivity =
           return yield* journal.append({ _tag: "ToolStarted", turnId, id: activity.id, tool: redact(activity.tool) })
         case "ToolEnded":
           return yield* journal.append({ _tag: "ToolEnded", turnId, id: activity.id })
+        case "UsageSoFar": {
+          const { usage, counter } = activity
+          return yield* journal.append({ _tag: "UsageTold", turnId, soFar: { usage, counter } })
+        }
         case "Text":
           return cooldown.answered(turnId, now)
       }

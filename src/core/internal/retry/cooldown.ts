@@ -4,9 +4,19 @@
  * One turn that meets such a failure raises a wall; the others wait for its end. Then one of them goes first as a probe,
  * and the rest follow one after the other once it has been answered.
  */
-import { Deferred, Effect } from "effect"
 import type { Failure } from "../../Failure.ts"
-import { type AskMoment, isOver, makeWall, passAt, release, settle, type Wall, type WallTimes } from "./wall.ts"
+import {
+  type AskMoment,
+  isOver,
+  makeWall,
+  passAt,
+  release,
+  settle,
+  type Wall,
+  wallRules,
+  type WallTimes
+} from "./wall.ts"
+import { makeWaiters } from "./waiters.ts"
 
 /** Where an attempt is launched. */
 export interface Place {
@@ -27,28 +37,19 @@ export interface Cooldown {
   readonly answered: (turnId: string, now: number) => void
   /** The turn is not under way any more. */
   readonly left: (turnId: string) => void
-  /** Succeeds when any wall has changed since the turn last asked. */
-  readonly changed: (turnId: string) => Effect.Effect<void>
+  /** Has a wall changed since the turn was told to wait? */
+  readonly changed: (turnId: string) => boolean
 }
 
-/** The rules of waits that end early when a wall changes. */
-export const sharedRules: ReadonlyArray<string> = ["shared-cooldown", "first-launch-goes-alone"]
-
-/** `named` accounts are those the host spoke of: only there it is known that turns share one. */
-export const makeCooldown = (times: WallTimes, named: (account: string) => boolean): Cooldown => {
+/** `wake` is told of each turn that waits for a wall when one has changed. */
+export const makeCooldown = (times: WallTimes, wake: (turnId: string) => void): Cooldown => {
   const walls = new Map<string, Wall>()
   const known = new Set<string>()
-  const changes = makeChanges()
-
-  const update = (concerns: (wall: Wall) => boolean, change: (wall: Wall) => void) => {
-    const concerned = [...walls.values()].filter(concerns)
-    concerned.forEach(change)
-    if (concerned.length > 0) changes.publish()
-  }
+  const waiters = makeWaiters(wake)
 
   const expectFirst = (turnId: string, place: Place, now: number) => {
     const key = keys(place).account
-    if (times.firstMillis <= 0 || known.has(key) || !named(place.account)) return
+    if (times.firstMillis <= 0 || known.has(key)) return
     known.add(key)
     if (!walls.has(key)) walls.set(key, makeWall(turnId, null, now, now))
   }
@@ -73,9 +74,10 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       })
       const last = waits.toSorted((one, other) => other.until - one.until)[0]
       if (last !== undefined) {
-        changes.toldToWait(turnId)
-        return { _tag: "Wait", rule: last.failure === null ? "first-launch-goes-alone" : "shared-cooldown", ...last }
+        waiters.add(turnId, Object.values(keys(place)))
+        return { _tag: "Wait", rule: last.failure === null ? wallRules.first : wallRules.met, ...last }
       }
+      waiters.remove(turnId)
       for (const wall of met) {
         wall.turns.delete(turnId)
         if (wall.released === undefined) wall.probe = { turnId, since: moment.now }
@@ -87,37 +89,26 @@ export const makeCooldown = (times: WallTimes, named: (account: string) => boole
       if (key === undefined) return
       known.add(keys(place).account)
       walls.set(key, makeWall(turnId, failure, now, Math.max(until, walls.get(key)?.until ?? 0)))
-      changes.publish()
+      waiters.wakeAll()
     },
-    answered: (turnId, now) =>
-      update(
-        // An agent that gets through by its own retries has tried the wall just as a probe does.
-        (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId),
-        (wall) => release(wall, now)
-      ),
-    left: (turnId) => {
-      changes.forget(turnId)
-      update(
-        (wall) => wall.probe?.turnId === turnId,
-        (wall) => void (wall.probe = undefined)
+    answered: (turnId, now) => {
+      // An agent that gets through by its own retries has tried the wall just as a probe does.
+      const tried = [...walls.values()].filter(
+        (wall) => wall.released === undefined && (wall.probe?.turnId === turnId || wall.by === turnId)
       )
+      for (const wall of tried) release(wall, now)
+      if (tried.length > 0) waiters.wakeAll()
     },
-    changed: changes.sinceTold
-  }
-}
-
-/** Changes of walls, as seen by each turn since it was told to wait: one between that answer and the wait is not missed. */
-const makeChanges = () => {
-  const told = new Map<string, Deferred.Deferred<void>>()
-  let next = Deferred.makeUnsafe<void>()
-  return {
-    publish: () => {
-      Deferred.doneUnsafe(next, Effect.void)
-      next = Deferred.makeUnsafe()
+    left: (turnId) => {
+      // One that was woken to be the probe, and leaves instead of asking, passes it on.
+      const passed = waiters.remove(turnId)
+      for (const [key, wall] of walls) {
+        const probed = wall.probe?.turnId === turnId
+        if (probed) wall.probe = undefined
+        if (probed || (wall.probe === undefined && passed.includes(key))) waiters.wakeNext(key)
+      }
     },
-    toldToWait: (turnId: string) => void told.set(turnId, next),
-    forget: (turnId: string) => void told.delete(turnId),
-    sinceTold: (turnId: string) => Effect.suspend(() => Deferred.await(told.get(turnId) ?? next))
+    changed: waiters.isWoken
   }
 }
 

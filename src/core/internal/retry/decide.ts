@@ -6,7 +6,9 @@ import type { Failure, FailureKind } from "../../Failure.ts"
 import { complete, type Complete, type Remedy } from "../../RetryRules.ts"
 import type { Attempt, End, Purpose, State, Turn, Wait } from "../../Turn.ts"
 import { holdUntil, isLimited, limitedSince } from "./hold.ts"
+import { counted, inRound } from "./round.ts"
 import { sessionOf, spent } from "./totals.ts"
+import { wallRules } from "./wall.ts"
 
 /** When a decision is made, and its share of chance: a number from 0 to below 1. */
 export interface Moment {
@@ -61,7 +63,9 @@ export const decide = (turn: Turn, state: State, { now, jitter }: Moment): Decis
     const since = wait.hold ? (limitedSince(rules, state) ?? wait.since) : wait.since
     if (wait.due - since > millis(rules.maxHold)) return { _tag: "End", end: heldForGood(now, wait) }
     const remaining = clamp(wait.due - now, wait.due - wait.since)
-    if (remaining > 0) return { _tag: "Wait", wait, remaining, inline: remaining <= millis(rules.inlineWait) }
+    // A first launch is waited for in the call: it takes seconds, and all the seats would give up all their cases meanwhile.
+    const inline = wait.rule === wallRules.first || remaining <= millis(rules.inlineWait)
+    if (remaining > 0) return { _tag: "Wait", wait, remaining, inline }
   }
   const { purpose, rule, resume, model } = step
   return { _tag: "Launch", purpose, rule, resume, model, budgetUsd: left, reap: failure?.kind === "SessionBusy" }
@@ -89,6 +93,7 @@ const nextStep = (situation: Situation): Step => {
       ? goOn(situation, last, "after-stop", "resumed-after-stop")
       : finish("stopped", "stopped", failure.detail, advice(rules.remedies.Stopped))
   }
+  if (last.ending.hostDied) return afterHostDeath(situation, last, failure)
   if (!ran && failure.kind === "Interrupted") return goOn(situation, last, "again", "never-ran")
   if (!ran && failure.kind === "ModelUnavailable" && last.model !== original(turn)) {
     return anew(situation, "again", "fallback-model-unavailable", original(turn))
@@ -103,6 +108,19 @@ const opening = (situation: Situation, last: Attempt | undefined): Step => {
   const rule = `round-${state.round}`
   if (last.ending?.failure?.kind === "ModelUnavailable") return anew(situation, "round", rule, original(turn))
   return isLost(rules, last) ? anew(situation, "round", rule, last.model) : goOn(situation, last, "round", rule)
+}
+
+/** Charged to nobody: the agent did not fail. But what kills its host each time must not go on for ever. */
+const afterHostDeath = (situation: Situation, last: Attempt, failure: Failure): Step => {
+  const deaths = inRound(situation.state).filter(({ ending }) => ending?.hostDied).length
+  if (deaths > situation.rules.maxHostDeaths) {
+    const fix =
+      "Find out why the host dies while this attempt runs, then run the turn again; it goes on in its session."
+    return finish("failed", "host-deaths-used", `${failure.detail} It came to that ${deaths} times in this round.`, fix)
+  }
+  if (last.ending?.ran === false) return goOn(situation, last, "again", "never-ran")
+  const how = sessionOf(last) === null ? "fresh" : "resume"
+  return goOn(situation, last, "after-host-death", `host-died-${how}-${deaths}`)
 }
 
 const remedied = (situation: Situation, last: Attempt, failure: Failure, at: number): Step => {
@@ -223,14 +241,12 @@ const advice = (remedy: Remedy): string | null => (remedy._tag === "Stop" ? reme
 // counting
 // -----------------------------------------------------------------------------
 
-const inRound = (state: State) => state.attempts.filter((attempt) => attempt.round === state.round)
-
-const charged: ReadonlyArray<Purpose> = ["first", "round", "retry", "fresh", "fallback"]
-
-const counted = (state: State) => inRound(state).filter((attempt) => charged.includes(attempt.purpose)).length
-
+/** A limit, a stop and the death of the host are not the fault of what was launched. */
 const launches = (rules: Complete, state: State) =>
-  inRound(state).filter((attempt) => !isLimited(rules, attempt) && attempt.ending?.failure?.kind !== "Stopped").length
+  inRound(state).filter(
+    (attempt) =>
+      !isLimited(rules, attempt) && attempt.ending?.failure?.kind !== "Stopped" && attempt.ending?.hostDied !== true
+  ).length
 
 const original = (turn: Turn): string | null => turn.model ?? null
 

@@ -1,60 +1,79 @@
 /**
  * Takes one turn to its end: decides, journals, and then acts.
  */
-import { Clock, Deferred, Duration, Effect, Random } from "effect"
+import { Clock, Deferred, Effect, Random } from "effect"
 import { Failure } from "../../Failure.ts"
 import { complete } from "../../RetryRules.ts"
 import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
-import type { WorkspaceShape } from "../../Workspace.ts"
+import type { WorkspaceError, WorkspaceShape } from "../../Workspace.ts"
 import { runAttempt, type Watch } from "./attempt.ts"
-import { type Place, sharedRules } from "./cooldown.ts"
+import type { Place } from "./cooldown.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { wallUntil } from "./hold.ts"
 import type { JournalError } from "./journal.ts"
 import { promptFor } from "./prompt.ts"
+import { redactor } from "./redact.ts"
+import { priced } from "./totals.ts"
+import type { Waits, Woken } from "./waits.ts"
+import { isForWall } from "./wall.ts"
 
 /** What a turn is driven with. */
 export interface Drive extends Watch {
   readonly workspace: WorkspaceShape
+  readonly waits: Waits
   /** Is the network back? Asked while a network failure is waited out. */
   readonly probe: Effect.Effect<boolean> | undefined
 }
 
-/** Where driving a turn comes to: it is over, or it waits for longer than the call may. */
-export type Driven =
-  | { readonly _tag: "Over"; readonly state: State; readonly end: End }
-  | { readonly _tag: "Held"; readonly wait: Wait }
+/** Where driving a turn comes to: it is over, or it waits. */
+export type Driven = { readonly _tag: "Over"; readonly state: State; readonly end: End } | Waiting
 
-/** Long sleeps are cut: timers stand still while a machine is suspended, and the wall clock does not. */
-const longestSleep = 30_000
+/** All that is needed to go on after a wait: the rest of what drives a turn is let go, since there may be thousands. */
+export interface Waiting {
+  readonly _tag: "Waits"
+  readonly state: State
+  readonly wait: Wait
+  /** Milliseconds. */
+  readonly left: number
+  /** Short enough to be waited for in the call. */
+  readonly inline: boolean
+}
 
 /** Goes on with the turn from whatever is journaled of it. `turn.rules` are complete. */
-export const driveTurn = Effect.fnUntraced(function* (
+export const driveTurn = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: string) {
+  return yield* proceed(drive, turn, yield* takeUp(drive, turn, account))
+})
+
+const proceed = Effect.fnUntraced(function* (
   drive: Drive,
   turn: Turn,
-  account: string
+  from: State
 ): Effect.fn.Return<Driven, JournalError> {
-  let state = yield* takeUp(drive, turn, account)
+  let state = from
   while (true) {
     if (state.end !== null) return { _tag: "Over", state, end: state.end }
     const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
     const decision = decide(turn, state, moment)
-    if (decision._tag === "Wait" && decision.wait !== state.wait) {
-      state = yield* drive.journal.append({ _tag: "WaitStarted", turnId: turn.id, wait: decision.wait })
+    if (decision._tag === "Wait") {
+      const { wait, remaining: left, inline } = decision
+      if (wait !== state.wait) state = yield* drive.journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
+      return { _tag: "Waits", state, wait, left, inline }
     }
-    if (decision._tag === "Wait" && !decision.inline) return { _tag: "Held", wait: decision.wait }
     state = yield* act(drive, turn, state, decision)
   }
 })
 
-const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, decision: Decision) {
+const act = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  state: State,
+  decision: Exclude<Decision, { readonly _tag: "Wait" }>
+) {
   switch (decision._tag) {
     case "End":
       return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end: decision.end })
     case "Recover":
-      return yield* recover(drive, turn, decision.attempt)
-    case "Wait":
-      return yield* waitFor(drive, state, decision.wait, decision.remaining)
+      return yield* recover(drive, turn, state, decision.attempt)
     case "Launch":
       return yield* launched(drive, turn, state, decision)
   }
@@ -62,12 +81,11 @@ const act = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State,
 
 /** The turn as it is to be gone on with: begun, taken up after a stop, or in a new round. */
 const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: string) {
-  const { journal, workspace } = drive
+  const { journal } = drive
   const state = yield* journal.state(turn.id)
   const at = yield* Clock.currentTimeMillis
   if (state === undefined) {
-    const head = yield* Effect.orElseSucceed(workspace.head(turn.directory), () => null)
-    return yield* journal.append({ _tag: "TurnStarted", turnId: turn.id, at, head, account })
+    return yield* begin(drive, turn, (head) => ({ _tag: "TurnStarted", turnId: turn.id, at, head, account }))
   }
   const { end } = state
   // Interrupted together with its host, which had just the time to say so.
@@ -76,8 +94,21 @@ const takeUp = Effect.fnUntraced(function* (drive: Drive, turn: Turn, account: s
   // A hold for good ends with the limit, or with another account, which has limits of its own.
   const open = end?.status === "held" && ((end.until ?? 0) <= at || account !== state.account)
   if (end?.status !== "failed" && !open) return state
-  return yield* journal.append({ _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account })
+  const round = { _tag: "RoundStarted", turnId: turn.id, at, round: state.round + 1, account } as const
+  return state.attempts.length === 0
+    ? yield* begin(drive, turn, (head) => ({ ...round, head }))
+    : yield* journal.append(round)
 })
+
+/** Begins a turn of which nothing was launched yet. Without the commit it starts from nobody could tell what it has done. */
+const begin = ({ journal, workspace }: Drive, turn: Turn, begun: (head: string | null) => Event) =>
+  Effect.matchEffect(workspace.head(turn.directory), {
+    onSuccess: (head) => journal.append(begun(head)),
+    onFailure: (error) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) =>
+        journal.append(begun(null), failedNow(turn, at, unreadable(turn, error)))
+      )
+  })
 
 // -----------------------------------------------------------------------------
 // launches
@@ -87,7 +118,7 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
   const { cooldown, journal } = drive
   const moment = { now: yield* Clock.currentTimeMillis, jitter: yield* Random.next }
   const place = { account: state.account ?? "", model: launch.model }
-  const waited = state.wait !== null && !sharedRules.includes(state.wait.rule)
+  const waited = state.wait !== null && !isForWall(state.wait)
   const answer = cooldown.ask(turn.id, place, { ...moment, waited })
   if (answer._tag === "Wait") {
     const { rule, until: due, failure } = answer
@@ -110,20 +141,14 @@ const launchPassed = Effect.fnUntraced(function* (
 ) {
   const { cooldown, journal, workspace } = drive
   const at = yield* Clock.currentTimeMillis
-  const ended = (end: Omit<End, "at" | "status" | "until">): Event => ({
-    ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...end } }
-  })
   if (launch.reap) {
     for (const attempt of state.attempts) {
-      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(ended(notGone(attempt)))
+      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(failedNow(turn, at, notGone(attempt)))
     }
   }
   const repeats = state.attempts.length > 0
-  const locked = repeats ? yield* Effect.orElseSucceed(workspace.locked(turn.directory), () => undefined) : undefined
-  if (locked !== undefined) {
-    const detail = `The workspace cannot be written: ${locked.lock} is in the way.`
-    return yield* journal.append(ended({ rule: "workspace-locked", detail, fix: locked.fix }))
-  }
+  const obstacle = repeats ? yield* inTheWay(workspace, turn) : undefined
+  if (obstacle !== undefined) return yield* journal.append(failedNow(turn, at, obstacle))
   const evidence = repeats
     ? yield* Effect.catch(workspace.evidence(turn.directory, state.head), (error) => Effect.succeed(error.reason))
     : "nothing was done yet"
@@ -136,6 +161,34 @@ const launchPassed = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   if (until !== undefined && failure) cooldown.raise(turn.id, place, failure, now, until)
   return after
+})
+
+interface Obstacle {
+  readonly rule: string
+  readonly detail: string
+  readonly fix: string
+}
+
+/** What would make a repeat fail as the last attempt did, or do something twice that nobody could see was done. */
+const inTheWay = (workspace: WorkspaceShape, turn: Turn): Effect.Effect<Obstacle | undefined> =>
+  Effect.match(workspace.locked(turn.directory), {
+    onSuccess: (locked) =>
+      locked && {
+        rule: "workspace-locked",
+        detail: `The workspace cannot be written: ${locked.lock} is in the way.`,
+        fix: locked.fix
+      },
+    onFailure: (error) => unreadable(turn, error)
+  })
+
+const unreadable = (turn: Turn, error: WorkspaceError): Obstacle => ({
+  rule: "workspace-unreadable",
+  detail: redactor(turn.env)(error.message),
+  fix: "See that the directory is there and that its repository can be read, then run the turn again."
+})
+
+const failedNow = (turn: Turn, at: number, obstacle: Obstacle): Event => ({
+  ...{ _tag: "TurnEnded", turnId: turn.id, end: { at, status: "failed", until: null, ...obstacle } }
 })
 
 const stopNow = (turnId: string, at: number): Event => ({
@@ -156,26 +209,23 @@ const provenGone = ({ launcher }: Watch, attempt: Attempt) =>
     ? Effect.succeed(true)
     : Effect.map(launcher.reap(attempt.identity), (found) => found !== "unknown")
 
-const notGone = (attempt: Attempt) => ({
+const notGone = (attempt: Attempt): Obstacle => ({
   rule: "old-agent-not-proven-gone",
   detail: `It is not known whether the agent of attempt ${attempt.number} still works (${JSON.stringify(attempt.identity)}).`,
   fix: "See that it is gone, by hand if need be, then run the turn again: two agents must not work in one session."
 })
 
 /** Judges an attempt whose host died. Without an identity the agent never came past its barrier. */
-const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: Attempt) {
+const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, attempt: Attempt) {
   const gone = yield* provenGone(drive, attempt)
   const at = yield* Clock.currentTimeMillis
-  if (!gone) {
-    const end: End = { at, status: "failed", until: null, ...notGone(attempt) }
-    return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end })
-  }
+  if (!gone) return yield* drive.journal.append(failedNow(turn, at, notGone(attempt)))
   const ran = attempt.identity !== null
   const failure = new Failure({
     ...{ kind: "Interrupted", scope: "session", raw: null },
     detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
   })
-  const ending = { at, failure, result: null, estimatedCostUsd: null, ran }
+  const ending = priced(state, { at, failure, result: null, ran, hostDied: true }, drive.prices)
   return yield* drive.journal.append({ _tag: "AttemptEnded", turnId: turn.id, ending })
 })
 
@@ -183,30 +233,44 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, attempt: 
 // waits
 // -----------------------------------------------------------------------------
 
-const waitFor = Effect.fnUntraced(function* (drive: Drive, state: State, wait: Wait, remaining: number) {
-  const { journal, cooldown, probe } = drive
-  const { turnId } = state
-  const changed = Effect.as(cooldown.changed(turnId), "change" as const)
-  const stopped = Effect.as(Deferred.await(drive.stop), "stop" as const)
-  const signals = sharedRules.includes(wait.rule) ? [stopped, changed] : [stopped]
-  let left = remaining
-  while (left > 0) {
-    const slice = Math.min(left, longestSleep)
-    const time = Effect.as(Effect.sleep(Duration.millis(slice)), "time" as const)
-    const woken = yield* Effect.raceAllFirst([time, ...signals])
-    const now = yield* Clock.currentTimeMillis
-    if (woken === "stop") return yield* journal.append(stopNow(turnId, now))
-    if (woken === "change") {
-      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "cooldown-changed" })
-    }
-    // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
-    left = Math.min(left - slice, wait.due - now)
-    if (left > 0 && probe !== undefined && wait.failure?.kind === "Network" && (yield* probe)) {
-      return yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "network-probe" })
-    }
-  }
+/** Between two looks whether the network is back. */
+const probeEvery = 30_000
+
+const isProbed = ({ probe }: Drive, { failure }: Wait) => probe !== undefined && failure?.kind === "Network"
+
+/** How long is waited before the turn is looked at again. */
+const slice = (drive: Drive, { wait, left }: Waiting) => (isProbed(drive, wait) ? Math.min(left, probeEvery) : left)
+
+/** Waits; meanwhile nothing is kept but what this is called with. A stop or a change that came before is not missed. */
+export const pause = (drive: Drive, turnId: string, waiting: Waiting): Effect.Effect<Woken> =>
+  Effect.suspend(() => {
+    const { stop, cooldown, waits } = drive
+    const { wait } = waiting
+    return Deferred.isDoneUnsafe(stop) || (isForWall(wait) && cooldown.changed(turnId))
+      ? Effect.succeed("early")
+      : waits.until(turnId, wait.due, slice(drive, waiting))
+  })
+
+/** Goes on with the turn after a wait, or after a part of it. */
+export const driveOn = Effect.fnUntraced(function* (
+  drive: Drive,
+  turn: Turn,
+  waiting: Waiting,
+  woken: Woken
+): Effect.fn.Return<Driven, JournalError> {
+  const { journal, probe } = drive
+  const { wait } = waiting
   const now = yield* Clock.currentTimeMillis
-  return now >= wait.due
-    ? state
-    : yield* journal.append({ _tag: "WaitEnded", turnId, at: now, rule: "clock-stepped-back" })
+  const ended = (rule: string) =>
+    Effect.flatMap(journal.append({ _tag: "WaitEnded", turnId: turn.id, at: now, rule }), (state) =>
+      proceed(drive, turn, state)
+    )
+  if (yield* Deferred.isDone(drive.stop)) {
+    return yield* proceed(drive, turn, yield* journal.append(stopNow(turn.id, now)))
+  }
+  if (woken === "early") return yield* ended("cooldown-changed")
+  // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
+  const left = Math.min(waiting.left - slice(drive, waiting), wait.due - now)
+  if (left > 0) return probe !== undefined && (yield* probe) ? yield* ended("network-probe") : { ...waiting, left }
+  return yield* now < wait.due ? ended("clock-stepped-back") : proceed(drive, turn, waiting.state)
 })

@@ -48,6 +48,8 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
         const { [event.id]: _, ...openTools } = last.openTools
         return { openTools }
       })
+    case "UsageTold":
+      return withLast(state, () => ({ usageSoFar: event.soFar }))
     case "AttemptEnded":
       return withLast(state, (last) => ({
         ending: event.ending,
@@ -61,7 +63,9 @@ const progress = (state: State, event: Exclude<Event, { _tag: "TurnKept" | "Turn
       return { ...state, end: event.end }
     case "TurnResumed":
       return { ...state, end: null, resumed: true }
-    case "RoundStarted":
-      return { ...state, end: null, wait: null, resumed: false, round: event.round, account: event.account }
+    case "RoundStarted": {
+      const { round, account, head = state.head } = event
+      return { ...state, end: null, wait: null, resumed: false, round, account, head }
+    }
   }
 }

@@ -4,6 +4,7 @@
 import { Duration } from "effect"
 import type { Complete } from "../../RetryRules.ts"
 import type { Attempt, State } from "../../Turn.ts"
+import { counted } from "./round.ts"
 
 interface Limit {
   readonly at: number
@@ -62,6 +63,5 @@ export const wallUntil = (rules: Complete, state: State): number | undefined => 
   const remedy = rules.remedies[failure.kind]
   if (remedy._tag === "Hold") return holdUntil(rules, state, 0).due
   if (remedy._tag !== "Retry") return undefined
-  const attempts = state.attempts.filter(({ purpose, round }) => round === state.round && purpose !== "resume").length
-  return Math.max(ending.at + at(remedy.waits, attempts - 1), failure.resetAt ?? 0)
+  return Math.max(ending.at + at(remedy.waits, counted(state) - 1), failure.resetAt ?? 0)
 }

@@ -2,19 +2,33 @@
  * What the attempts of a turn used: each by itself, and together.
  */
 import * as Counters from "../../Counters.ts"
-import type { Attempt, AttemptEnding, AttemptSummary, End, State, Total, Totals, TurnOutcome } from "../../Turn.ts"
+import type {
+  Attempt,
+  AttemptEnding,
+  AttemptSummary,
+  End,
+  State,
+  Total,
+  Totals,
+  TurnOutcome,
+  UsageSoFar
+} from "../../Turn.ts"
 import type { Usage } from "../../Usage.ts"
 
 const nothing: Usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
 
 const fields = ["input", "output", "cacheRead", "cacheWrite", "reasoning"] as const
 
-const sum = (parts: ReadonlyArray<number | null>): Total => {
-  const known = parts.filter((part) => part !== null)
-  const total = known.reduce((sum, part) => sum + part, 0)
+const whole = (part: number | null): Total => ({ total: part, known: part })
+
+const atLeast = (part: number | null): Total => ({ total: null, known: part })
+
+const sum = (parts: ReadonlyArray<Total>): Total => {
+  const known = parts.flatMap((part) => (part.known === null ? [] : [part.known]))
+  const added = known.reduce((sum, part) => sum + part, 0)
   return {
-    total: known.length === parts.length ? total : null,
-    known: known.length === 0 && parts.length > 0 ? null : total
+    total: parts.some((part) => part.total === null) ? null : added,
+    known: known.length === 0 && parts.length > 0 ? null : added
   }
 }
 
@@ -31,13 +45,17 @@ const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSumma
     const { number, round, rule, startedAt, ending, session } = attempt
     const sessionId = sessionOf(attempt)
     const result = ending?.result ?? null
-    let own: Counters.Share = ending?.ran === false ? { usage: nothing, costUsd: 0 } : { usage: null, costUsd: null }
-    if (result !== null) {
-      const counted = { ...result, sessionId: result.sessionId ?? sessionId }
-      ;[own, ledger] = Counters.share(ledger, counted, session._tag === "Resume")
+    const share = (counted: Counters.Counted): Counters.Share => {
+      const [own, after] = Counters.share(ledger, counted, session._tag === "Resume")
+      ledger = after
+      return own
     }
+    let own: Counters.Share = ending?.ran === false ? { usage: nothing, costUsd: 0 } : { usage: null, costUsd: null }
+    if (result !== null) own = share({ ...result, sessionId: result.sessionId ?? sessionId })
+    const told = own.usage === null ? attempt.usageSoFar : undefined
     return {
       ...{ number, round, rule, startedAt, sessionId, usage: own.usage, costUsd: own.costUsd },
+      usageSoFar: told === undefined ? null : share(asCounted(told, sessionId)).usage,
       model: result?.model ?? attempt.model,
       endedAt: ending?.at ?? null,
       failure: ending?.failure ?? null,
@@ -46,31 +64,32 @@ const summaries = (attempts: ReadonlyArray<Attempt>): ReadonlyArray<AttemptSumma
   })
 }
 
-/** What the last attempt used itself, when it ended so. */
-export const ownUsage = (state: State | undefined, ending: AttemptEnding) => {
-  const attempts = state?.attempts ?? []
-  const ended = attempts.map((attempt, index) => (index === attempts.length - 1 ? { ...attempt, ending } : attempt))
-  const { usage = null, costUsd = null } = summaries(ended).at(-1) ?? {}
-  return { usage, costUsd }
-}
+const asCounted = ({ usage, counter = "attempt" }: UsageSoFar, sessionId: string | null): Counters.Counted => ({
+  ...{ sessionId, usage, costUsd: null, counters: { usage: counter, cost: "attempt" } }
+})
 
 /** What is known or estimated to be spent, in US dollars, and whether that is all. */
 export const spent = (attempts: ReadonlyArray<Attempt>): { readonly usd: number; readonly verified: boolean } => {
-  const costs = summaries(attempts).map((attempt) => attempt.costUsd ?? attempt.estimatedCostUsd)
+  const costs = summaries(attempts).map(({ costUsd, usage, estimatedCostUsd }) =>
+    costUsd === null && usage === null ? atLeast(estimatedCostUsd) : whole(costUsd ?? estimatedCostUsd)
+  )
   const { known, total } = sum(costs)
   return { usd: known ?? 0, verified: total !== null }
 }
 
 const totals = (attempts: ReadonlyArray<Attempt>): Totals => {
   const all = summaries(attempts)
-  const usage = (field: keyof Usage) => sum(all.map((attempt) => attempt.usage?.[field] ?? null))
+  const usage = (field: keyof Usage) =>
+    sum(
+      all.map(({ usage, usageSoFar }) => (usage === null ? atLeast(usageSoFar?.[field] ?? null) : whole(usage[field])))
+    )
   const estimates = all.map((attempt) => attempt.estimatedCostUsd).filter((estimate) => estimate !== null)
   const [input, output, cacheRead, cacheWrite, reasoning] = fields.map(usage) as [Total, Total, Total, Total, Total]
   return {
     usage: { input, output, cacheRead, cacheWrite, reasoning },
-    costUsd: sum(all.map((attempt) => attempt.costUsd)),
+    costUsd: sum(all.map((attempt) => whole(attempt.costUsd))),
     estimatedCostUsd: estimates.length === 0 ? null : estimates.reduce((total, estimate) => total + estimate, 0),
-    turns: sum(attempts.map(({ ending }) => (ending?.ran === false ? 0 : (ending?.result?.turns ?? null))))
+    turns: sum(attempts.map(({ ending }) => whole(ending?.ran === false ? 0 : (ending?.result?.turns ?? null))))
   }
 }
 
@@ -97,14 +116,30 @@ export interface Price {
   readonly cacheWrite?: number | undefined
 }
 
-/** What the usage costs by the price; `null` when a part with a price is not known. */
-export const estimate = (usage: Usage | null, price: Price | undefined): number | null => {
-  if (usage === null || price === undefined) return null
-  const parts = (["input", "output", "cacheRead", "cacheWrite"] as const).map((field) => {
-    const tokens = usage[field]
-    const perMillion = price[field]
-    if (perMillion === undefined) return 0
-    return tokens === null ? null : (tokens * perMillion) / 1_000_000
-  })
-  return sum(parts).total
+/** The ending of the turn's last attempt with what that cost by the host's prices, where the agent reports no cost. */
+export const priced = (
+  state: State | undefined,
+  ending: Omit<AttemptEnding, "estimatedCostUsd">,
+  prices: { readonly [model: string]: Price }
+): AttemptEnding => {
+  const unpriced = { ...ending, estimatedCostUsd: null }
+  const last = state?.attempts.at(-1)
+  if (state === undefined || last === undefined) return unpriced
+  const own = summaries([...state.attempts.slice(0, -1), { ...last, ending: unpriced }]).at(-1)
+  const price = prices[own?.model ?? ""]
+  if (own === undefined || own.costUsd !== null || price === undefined) return unpriced
+  const { usage, usageSoFar } = own
+  const estimatedCostUsd = usage === null ? usageSoFar && cost(usageSoFar, price).known : cost(usage, price).total
+  return { ...ending, estimatedCostUsd }
 }
+
+/** What the usage costs by the price, as far as it is known. */
+const cost = (usage: Usage, price: Price): Total =>
+  sum(
+    (["input", "output", "cacheRead", "cacheWrite"] as const).map((field) => {
+      const perMillion = price[field]
+      const tokens = usage[field]
+      if (perMillion === undefined) return whole(0)
+      return whole(tokens === null ? null : (tokens * perMillion) / 1_000_000)
+    })
+  )

@@ -2,13 +2,20 @@
  * A wall: a failure that other turns would meet too, for as long as it is known to last.
  */
 import type { Failure } from "../../Failure.ts"
+import type { Wait } from "../../Turn.ts"
+
+/** The rules of waits for a wall. */
+export const wallRules = { met: "shared-cooldown", first: "first-launch-goes-alone" } as const
+
+/** The wait ends early when a wall changes. */
+export const isForWall = ({ rule }: Wait): boolean => rule === wallRules.met || rule === wallRules.first
 
 export interface WallTimes {
   /** A probe that says nothing for this long is given up; milliseconds. */
   readonly probeMillis: number
   /** Between two turns that follow the probe, at least; at most twice that. Milliseconds. */
   readonly staggerMillis: number
-  /** The first launch on an account that is named goes alone for this long or until it is answered; milliseconds. */
+  /** The first launch on an account goes alone for this long or until it is answered; milliseconds. */
   readonly firstMillis: number
 }
 
@@ -28,15 +35,17 @@ export interface Wall {
   readonly failure: Failure | null
   since: number
   until: number
-  probe: { readonly turnId: string; readonly since: number } | undefined
+  probe: { readonly turnId: string; since: number } | undefined
   /** Since the probe was answered: when the last one of those that follow may go. */
   released: number | undefined
   /** When each of those that follow may go. */
   readonly turns: Map<string, number>
+  /** When it was looked at last. */
+  seen: number
 }
 
 export const makeWall = (by: string, failure: Failure | null, since: number, until: number): Wall => ({
-  ...{ by, failure, since, until, probe: undefined, released: undefined, turns: new Map() }
+  ...{ by, failure, since, until, probe: undefined, released: undefined, turns: new Map(), seen: since }
 })
 
 /** The model answered the probe. */
@@ -49,20 +58,25 @@ export const release = (wall: Wall, now: number): void => {
 export const isOver = ({ released, failure }: Wall, now: number, times: WallTimes): boolean =>
   released !== undefined && (failure === null || now > released + 2 * times.staggerMillis)
 
-const isSilent = (wall: Wall, now: number, times: WallTimes): boolean =>
-  wall.probe !== undefined && now - wall.probe.since >= patience(wall, times)
-
-const patience = (wall: Wall, times: WallTimes) => (wall.failure === null ? times.firstMillis : times.probeMillis)
+/** When nobody waits for an answer to the probe any more. */
+const patienceEnds = ({ failure, since, probe }: Wall, times: WallTimes): number =>
+  failure === null ? since + times.firstMillis : (probe?.since ?? since) + times.probeMillis
 
 /** Brings the wall up to date before it is asked. */
 export const settle = (wall: Wall, turnId: string, { now, waited }: AskMoment, times: WallTimes): void => {
+  if (now < wall.seen) shift(wall, now - wall.seen)
+  wall.seen = now
   if (waited && wall.by === turnId) wall.until = Math.min(wall.until, now)
-  if (now < wall.since) {
-    // A clock that stepped back does not make a wall last longer than it was meant to.
-    wall.until = now + (wall.until - wall.since)
-    wall.since = now
-  }
-  if (wall.failure === null && isSilent(wall, now, times)) release(wall, now)
+  if (wall.failure === null && now >= patienceEnds(wall, times)) release(wall, now)
+}
+
+/** A clock that stepped back does not make a wall last longer than it was meant to. */
+const shift = (wall: Wall, by: number): void => {
+  wall.since += by
+  wall.until += by
+  if (wall.probe !== undefined) wall.probe.since += by
+  if (wall.released !== undefined) wall.released += by
+  for (const [turnId, at] of wall.turns) wall.turns.set(turnId, at + by)
 }
 
 /** When the turn may pass, in epoch milliseconds. `undefined`: now, and as the probe unless one was answered already. */
@@ -77,6 +91,6 @@ export const passAt = (wall: Wall, turnId: string, moment: AskMoment, times: Wal
     return turn
   }
   if (now < wall.until) return wall.until
-  if (wall.probe === undefined || wall.probe.turnId === turnId || isSilent(wall, now, times)) return undefined
-  return wall.probe.since + patience(wall, times)
+  const patience = patienceEnds(wall, times)
+  return wall.probe === undefined || wall.probe.turnId === turnId || now >= patience ? undefined : patience
 }

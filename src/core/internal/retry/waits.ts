@@ -1,0 +1,92 @@
+/**
+ * The waits of all turns, with one timer for all of them: a timer and its fiber for each, and a race with what may end the
+ * wait early, would take more memory than all else that is kept of a turn.
+ */
+import { Clock, Deferred, Effect } from "effect"
+
+/** Why a wait came back: its time is over, or something has happened that is to be looked at. */
+export type Woken = "over" | "early"
+
+export interface Waits {
+  /**
+   * Comes back when the wall clock has reached `due`, or so many milliseconds have passed by a clock that is never set,
+   * whichever is first: a wall clock that steps back does not stretch a wait, and time asleep counts.
+   */
+  readonly until: (turnId: string, due: number, millis: number) => Effect.Effect<Woken>
+  /** Ends the wait of this turn, if it has one. */
+  readonly wake: (turnId: string) => void
+}
+
+interface Waiting {
+  readonly due: number
+  /** By the clock that is never set. */
+  readonly latest: number
+  readonly resume: (woken: Effect.Effect<Woken>) => void
+}
+
+/** Timers stand still while a machine is suspended, and the wall clock does not. */
+const longestSleep = 30_000
+
+const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
+
+/** The timer runs as long as the scope is open, and while anything waits. */
+export const makeWaits = Effect.gen(function* () {
+  const waiting = new Map<string, Waiting>()
+  /** When the timer goes off, by the clock that is never set. */
+  let alarm = Infinity
+  /** The alarm was set anew. */
+  let reset = Deferred.makeUnsafe<void>()
+
+  const setAlarm = (at: number) => {
+    alarm = at
+    Deferred.doneUnsafe(reset, Effect.void)
+  }
+
+  const forget = (turnId: string) => {
+    waiting.delete(turnId)
+    if (waiting.size === 0 && alarm !== Infinity) setAlarm(Infinity)
+  }
+
+  const end = (turnId: string, woken: Woken) => {
+    const one = waiting.get(turnId)
+    if (one === undefined) return
+    forget(turnId)
+    one.resume(Effect.succeed(woken))
+  }
+
+  const look = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const running = yield* monotonicMillis
+    alarm = Infinity
+    const over: Array<string> = []
+    for (const [turnId, { due, latest }] of waiting) {
+      const left = Math.min(due - now, latest - running)
+      if (left <= 0) over.push(turnId)
+      else alarm = Math.min(alarm, running + Math.min(left, longestSleep))
+    }
+    for (const turnId of over) end(turnId, "over")
+  })
+
+  const keepTime = Effect.gen(function* () {
+    reset = Deferred.makeUnsafe()
+    const set = Deferred.await(reset)
+    if (alarm === Infinity) return yield* set
+    const sleep = Effect.sleep(Math.max(0, alarm - (yield* monotonicMillis)))
+    yield* Effect.raceFirst(Effect.andThen(sleep, look), set)
+  })
+  yield* Effect.forkScoped(Effect.forever(keepTime))
+
+  const waits: Waits = {
+    until: (turnId, due, millis) =>
+      Effect.flatMap(monotonicMillis, (running) =>
+        Effect.callback<Woken>((resume) => {
+          waiting.set(turnId, { due, latest: running + millis, resume })
+          const look = running + Math.min(millis, longestSleep)
+          if (look < alarm) setAlarm(look)
+          return Effect.sync(() => forget(turnId))
+        })
+      ),
+    wake: (turnId) => end(turnId, "early")
+  }
+  return waits
+})
