@@ -67,15 +67,19 @@ const apply = (bytes: Uint8Array, change: Change): Uint8Array => {
   return result
 }
 
-/** The sectors of a change up to there, and NULs in place of the rest where the file was made longer before its content. */
-const torn = (change: Change, sectors: number, isExtended: boolean): Change => {
+/** The sectors of a change up to there. What comes behind them is as it was, which is NUL where the file was made longer first. */
+const torn = (change: Change, sectors: number): Change => {
   if (change._tag === "Cut") return change
   const first = sector - (change.at % sector)
   const length = Math.min(change.bytes.length, sectors === 0 ? 0 : first + (sectors - 1) * sector)
-  if (!isExtended) return { ...change, bytes: change.bytes.subarray(0, length) }
-  const bytes = new Uint8Array(change.bytes.length)
-  bytes.set(change.bytes.subarray(0, length))
-  return { ...change, bytes }
+  return { ...change, bytes: change.bytes.subarray(0, length) }
+}
+
+const extended = (bytes: Uint8Array, change: Change): Uint8Array => {
+  if (change._tag === "Cut" || bytes.length >= change.at + change.bytes.length) return bytes
+  const result = new Uint8Array(change.at + change.bytes.length)
+  result.set(bytes)
+  return result
 }
 
 // -----------------------------------------------------------------------------
@@ -123,7 +127,8 @@ export class SimulatedDisk {
       const fate = this.chance.pickUnsafe("loss.fate", 4)
       if (fate === 1) continue
       const sectors = change._tag === "Cut" ? 0 : Math.ceil(change.bytes.length / sector) + 1
-      const kept = fate === 0 ? change : torn(change, this.chance.pickUnsafe("loss.sectors", sectors), fate === 3)
+      if (fate === 3) inode.durable = extended(inode.durable, change)
+      const kept = fate === 0 ? change : torn(change, this.chance.pickUnsafe("loss.sectors", sectors))
       inode.durable = apply(inode.durable, kept)
     }
     inode.pending = []

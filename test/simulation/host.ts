@@ -39,6 +39,8 @@ class Busy {
   readonly cases = new Set<string>()
   reading = 0
   applying = false
+  /** When the apply began, by the clock that nobody sets. */
+  applyingSince = 0
 }
 
 // -----------------------------------------------------------------------------
@@ -53,6 +55,8 @@ export class Host {
   isCalm = false
   /** Two processes may work at once: one was taken for dead, and nobody could know better. */
   mayOverlap = false
+  /** A process may stand still between being given a seat and taking it. */
+  mayPause = false
 
   readonly simulator: Simulator
   private readonly ended = new Set<string>()
@@ -94,7 +98,8 @@ export class Host {
         this.expect(!others.some(({ cases }) => cases.has(id)), `${id} is on two seats`)
         busy.cases.add(id)
         this.expect(busy.cases.size <= seats, `${busy.cases.size} run on ${seats} seats`)
-        this.expect(!busy.applying, `${id} was seated during an apply`)
+        const before = busy.applying && busy.applyingSince < this.simulator.monotonicMillisUnsafe()
+        this.expect(this.mayPause || !before, `${id} was seated during an apply`)
       },
       (busy) => busy.cases.delete(id)
     )
@@ -139,14 +144,17 @@ export class Host {
           (busy) => {
             this.expect(busy.reading === 0 && !busy.applying, `apply ${batch.name} is not alone`)
             busy.applying = true
+            busy.applyingSince = this.simulator.monotonicMillisUnsafe()
           },
           (busy) => (busy.applying = false)
         )
         this.checkBatch(batch, requests)
-        yield* Effect.sleep(this.simulator.pickUnsafe("apply.seconds", 120) * 1000)
-        if (this.fails("apply.fails", 0.1)) return yield* Effect.fail("the edit failed")
+        yield* Effect.sleep(this.simulator.pickUnsafe("apply.seconds", 60) * 1000)
         const before = this.version
-        if (!this.edits.some(({ name }) => name === batch.name)) this.edit(batch, requests)
+        // One that was made and not recorded is there already: failing now would leave its requests to another one.
+        if (this.edits.some(({ name }) => name === batch.name)) return Improvements.changed(before, before)
+        if (this.fails("apply.fails", 0.1)) return yield* Effect.fail("the edit failed")
+        this.edit(batch, requests)
         return Improvements.changed(before, this.version)
       })
     )
@@ -240,7 +248,7 @@ const actionsOf = (simulator: Simulator): ReadonlyArray<Action> =>
     const kind = simulator.pickUnsafe("action", 6)
     if (kind === 3) return { do: "park" }
     if (kind === 4) return { do: "turn" }
-    const seconds = simulator.pickUnsafe("action.seconds", 300)
+    const seconds = simulator.pickUnsafe("action.seconds", 60)
     if (kind === 5) return { do: "hold", seconds }
     return { do: "step", seconds, reads: kind === 1, fails: kind === 2 }
   })

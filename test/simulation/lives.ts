@@ -90,6 +90,10 @@ export class Room {
     this.blows = noBlows
   }
 
+  get mayPause(): boolean {
+    return this.blows.pause > 0
+  }
+
   isAlive(id: number): boolean {
     return this.living.has(id)
   }

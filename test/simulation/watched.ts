@@ -38,7 +38,9 @@ const explain = (content: Content, texts: ReadonlyArray<string>): ReadonlySet<At
   const found = new Set<Attempt>()
   for (let at = begin.length; at < texts.length;) {
     const isHere = ({ texts: own }: Attempt) => own.length > 0 && own.every((text, index) => texts[at + index] === text)
-    const attempt = [...left].find(isHere)
+    // Of two alike, one is as good as the other, and one that was acknowledged has to be somewhere.
+    const here = [...left].filter(isHere)
+    const attempt = here.find((one) => has(one, Infinity)) ?? here[0]
     if (attempt === undefined) return undefined
     left.delete(attempt)
     if ([...left].some((other) => has(other, attempt.begunAt))) return undefined

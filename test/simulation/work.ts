@@ -12,6 +12,7 @@ import {
   RecheckRule,
   type Rechecks,
   RetryPolicy,
+  RetryRules,
   ScheduleJournal,
   Storage
 } from "shiftboss"
@@ -131,7 +132,7 @@ const agent = ({ host }: World) => {
   return ScriptedLauncher.layer((attempt) =>
     Effect.gen(function* () {
       host.launched(attempt)
-      yield* Effect.sleep(simulator.pickUnsafe("agent.seconds", 600) * 1000)
+      yield* Effect.sleep(simulator.pickUnsafe("agent.seconds", 120) * 1000)
       if (host.fails("agent.hangs", 0.1)) {
         simulator.markUnsafe("agent hung")
         return yield* Effect.never
@@ -139,7 +140,7 @@ const agent = ({ host }: World) => {
       if (host.fails("agent.dies", 0.05)) return yield* Effect.die("the agent crashed")
       if (!host.fails("agent.fails", 0.3)) return AgentLauncher.succeeded(`done: ${attempt.prompt}`)
       const kind = kinds[simulator.pickUnsafe("agent.kind", kinds.length)] ?? "Unknown"
-      const resetAt = kind === "RateLimited" ? (yield* Clock.currentTimeMillis) + 900_000 : null
+      const resetAt = kind === "RateLimited" ? (yield* Clock.currentTimeMillis) + 120_000 : null
       return AgentLauncher.failed(Failure.make(kind, `it was ${kind}`, { resetAt }))
     })
   )
@@ -163,8 +164,19 @@ const hostOfRuns = ({ host }: World) =>
 // one life
 // -----------------------------------------------------------------------------
 
+/** The usual ones in less time: a dispatcher looks once a second whether it is to stop, and each look is simulated. */
+const rules: RetryRules.RetryRules = {
+  remedies: { Network: RetryRules.retry("1 minute", "4 minutes"), Throttled: RetryRules.retry("1 minute") },
+  silence: "90 seconds",
+  unknownReset: ["2 minutes", "5 minutes"],
+  resetOutlived: ["1 minute", "3 minutes"],
+  resetBuffer: "10 seconds",
+  resetJitter: "20 seconds"
+}
+
 const layerOf = (world: World, mutant: WorkMutant) => {
-  const policy = RetryPolicy.layerWith({ log: mutant.turns?.(world.room.lives) ?? "turns", keepTurns: 5 })
+  const log = mutant.turns?.(world.room.lives) ?? "turns"
+  const policy = RetryPolicy.layerWith({ log, keepTurns: 5, rules, probeSilence: "20 seconds" })
   const workflows = mutant.workflows?.(world.host.workflows.workflows) ?? world.host.workflows.workflows
   const schedules = ScheduleJournal.layer([{ workflowId, everySeconds: 600, lateWithin: "2 minutes" }]).pipe(
     Layer.provide(Layer.succeed(ScheduleJournal.Workflows, workflows))
@@ -181,7 +193,7 @@ const live = (world: World, mutant: WorkMutant, life: number) =>
     yield* Effect.forkScoped(journal.run)
     yield* Effect.forkScoped(hostOfRuns(world))
     if (host.fails("stop", 0.2)) {
-      const seconds = host.simulator.pickUnsafe("stop.seconds", 1800)
+      const seconds = host.simulator.pickUnsafe("stop.seconds", 300)
       yield* Effect.forkScoped(Effect.andThen(Effect.sleep(seconds * 1000), Dispatcher.stop))
     }
     const summary = yield* Dispatcher.run(workload(world, life), world.options)
@@ -280,6 +292,7 @@ export const work = (mutant: WorkMutant = {}) =>
     const simulator = yield* Simulation.Simulator
     const room = new Room(simulator, mutant)
     const host = new Host(simulator)
+    host.mayPause = room.mayPause
     const world: World = { host, room, options: yield* optionsOf }
     room.onEnd.push((life) => host.bury(life))
     for (let lives = yield* Simulation.pick("lives", 8); lives > 0; lives--) {
@@ -310,7 +323,7 @@ const checkWorld = ({ host, room }: World) => {
 const spend = (world: World, mutant: WorkMutant, name: string) =>
   Effect.gen(function* () {
     const life = yield* world.room.start(name, (id) => persistently(live(world, mutant, id)))
-    yield* world.room.attend(life, "30 minutes")
+    yield* world.room.attend(life, "10 minutes")
   })
 
 /** So many starts have to be enough when nothing goes wrong any more: a case that failed is taken up once in each. */
