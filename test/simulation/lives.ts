@@ -165,12 +165,18 @@ export class Room {
     return this.mutant.storage?.(watched) ?? watched
   }
 
-  /** Knows which lives are in the middle of opening a log. */
+  /** Knows which lives are in the middle of opening a log, and which have lost one. */
   private recovering(id: number, storage: Storage.Storage["Service"]) {
+    const noteLoss = ({ _tag }: { readonly _tag: string }) =>
+      Effect.sync(() => void (_tag === "LogFenced" && this.simulator.markUnsafe("log lost in mid-run")))
     const count = (by: number) => Effect.sync(() => this.opening.set(id, (this.opening.get(id) ?? 0) + by))
     return Storage.Storage.of({
       ...storage,
-      open: (log) => Effect.ensuring(Effect.andThen(count(1), storage.open(log)), count(-1))
+      open: (name) =>
+        Effect.andThen(count(1), storage.open(name)).pipe(
+          Effect.ensuring(count(-1)),
+          Effect.map((log) => ({ ...log, append: (entries) => Effect.tapError(log.append(entries), noteLoss) }))
+        )
     })
   }
 
@@ -185,7 +191,8 @@ export class Room {
       const wait = Effect.flatMap(moment, (seconds) => Effect.sleep(seconds * 1000))
       if (yield* happens("clock")) {
         yield* Effect.sleep("1 second")
-        yield* Simulation.shiftClock((yield* Simulation.pick("blow.shift", 7200)) * 1000 - 3_600_000)
+        const seconds = yield* Simulation.pick("blow.shift", 3600)
+        yield* Simulation.shiftClock(((yield* Simulation.chance("blow.back", 0.5)) ? -seconds : seconds) * 1000)
       }
       if (yield* happens("pause")) {
         yield* wait

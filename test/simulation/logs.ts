@@ -37,7 +37,7 @@ const write = Effect.fnUntraced(function* (life: number) {
       if (Exit.isFailure(exit)) {
         hasFailed = true
         const text = String(exit.cause)
-        if (text.includes("LogFenced")) return yield* Simulation.mark("log lost in mid-run")
+        if (text.includes("LogFenced")) return
         if (text.includes("nor copied afterwards")) return yield* Simulation.mark("log closed by the disk")
       } else if (hasFailed) yield* Simulation.mark("append failed and a later one went through")
       yield* Effect.sleep(yield* Simulation.pick("rest", 20_000))

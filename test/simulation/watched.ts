@@ -53,6 +53,7 @@ const explain = (content: Content, texts: ReadonlyArray<string>): ReadonlySet<At
 export class WatchedLogs {
   readonly broken: Array<string> = []
   private readonly logs = new Map<string, Array<Content>>()
+  private readonly openings = new Map<string, number>()
   private moment = 0
 
   /** The storage, with everything that is read and written through it looked at. */
@@ -62,7 +63,11 @@ export class WatchedLogs {
       open: (name) =>
         Effect.gen({ self: this }, function* () {
           const log = yield* storage.open(name)
-          this.recovered(name, textsOf(yield* Stream.runCollect(log.replay)))
+          const opening = (this.openings.get(name) ?? 0) + 1
+          this.openings.set(name, opening)
+          const texts = textsOf(yield* Stream.runCollect(log.replay))
+          // One that was taken for dead while it read may find less than its successor has written.
+          if (this.openings.get(name) === opening) this.recovered(name, texts)
           return {
             ...log,
             append: (entries) => this.watch(name, "append", entries, log.append(entries)),

@@ -7,8 +7,10 @@ import { workMutants } from "./workMutants.ts"
 const settings = { promises: true, mostSteps: 200_000 }
 
 describe("cases, applies, rechecks, turns and schedules in one process on a simulated disk", () => {
-  it.live("lose nothing, repeat nothing that ended, and come to their end when nothing goes wrong any more", () =>
-    Simulation.check(work(), { ...settings, seeds: 6 })
+  it.live(
+    "lose nothing, repeat nothing that ended, and come to their end when nothing goes wrong any more",
+    () => Simulation.check(work(), { ...settings, seeds: 6 }),
+    120_000
   )
 
   for (const [name, { mutant, within }] of Object.entries(workMutants)) {

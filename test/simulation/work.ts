@@ -32,7 +32,9 @@ export const marks = [
   "slot recovered",
   "slot skipped",
   "run stopped",
-  "run lost its log"
+  "log lost in mid-run",
+  "crash in recovery",
+  "torn end cut off"
 ] as const
 
 const Payload = Schema.Struct({ case: Schema.String })
@@ -201,9 +203,6 @@ const live = (world: World, mutant: WorkMutant, life: number) =>
     yield* Effect.sleep((yield* Simulation.pick("idle.seconds", 1800)) * 1000)
     return summary
   }).pipe(
-    Effect.tapCause((cause) =>
-      String(cause).includes("LogFenced") ? Simulation.mark("run lost its log") : Effect.void
-    ),
     Effect.provide(layerOf(world, mutant)),
     Effect.scoped,
     // What a stop did not wait for ends once the disk has answered, and only then nothing is left running.
