@@ -17,7 +17,7 @@ import { Falsified, InvalidReplay, NeverMarked, NotRepeatable } from "./Simulati
 // models
 // -----------------------------------------------------------------------------
 
-export { type Process, Simulator }
+export { type Problem, type Process, Simulator }
 
 export interface Settings {
   /** Wall time at the start, in epoch milliseconds. Default: 2024-10-04T00:00Z, so that a clock can be set back. */

@@ -60,6 +60,7 @@ export class Room {
   private blows: Blows
   private readonly living = new Map<number, () => void>()
   private readonly opening = new Map<number, number>()
+  private readonly newest = new Map<string, number>()
 
   constructor(simulator: Simulation.Simulator["Service"], mutant: Mutant) {
     this.simulator = simulator
@@ -146,7 +147,8 @@ export class Room {
 
   private storage(simulator: Simulation.Simulator["Service"], host: string, id: number, kill: () => void) {
     const mounted = noticing(this.disk.mount(simulator, kill), simulator)
-    const files = makeFiles({ disk: this.mutant.disk?.(mounted) ?? mounted, path: folder })
+    const epochs = new Map<string, number>()
+    const files = this.acquiring(epochs, makeFiles({ disk: this.mutant.disk?.(mounted) ?? mounted, path: folder }))
     const storage = Storage.fromEncoded(this.mutant.encoded?.(files) ?? files, {
       lease,
       // With less, what a slow disk has not yet answered outlives the log on purpose, and would count as left running.
@@ -161,8 +163,22 @@ export class Room {
           return isAlive
         })
     })
-    const watched = this.logs.over(this.recovering(id, storage))
+    const isNewest = (log: string) => epochs.get(log) === this.newest.get(log)
+    const watched = this.logs.over(this.recovering(id, storage), isNewest)
     return this.mutant.storage?.(watched) ?? watched
+  }
+
+  /** Knows under which epoch a life has each log, and what the newest one is. */
+  private acquiring(epochs: Map<string, number>, files: Storage.Encoded): Storage.Encoded {
+    const acquire: Storage.Encoded["acquire"] = (log, holder, options) =>
+      Effect.tap(files.acquire(log, holder, options), (acquired) =>
+        Effect.sync(() => {
+          if (acquired._tag === "Held") return
+          epochs.set(log, acquired.epoch)
+          this.newest.set(log, Math.max(acquired.epoch, this.newest.get(log) ?? 0))
+        })
+      )
+    return { ...files, acquire }
   }
 
   /** Knows which lives are in the middle of opening a log, and which have lost one. */

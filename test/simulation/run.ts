@@ -24,12 +24,19 @@ const names: ReadonlyArray<Name> = ["logs", "work"]
 const settings = { promises: true, mostSteps: 200_000 }
 const failedSeeds = new URL("./failed-seeds.txt", import.meta.url)
 
+interface Failure {
+  readonly name: Name
+  readonly seed: number
+  readonly message: string
+  readonly replay: string
+}
+
 /** What came of some simulations. */
 interface Sum {
   readonly simulations: Record<Name, number>
   readonly marks: Record<string, number>
   millis: number
-  readonly failure: { readonly name: Name; readonly seed: number; readonly message: string } | undefined
+  readonly failure: Failure | undefined
 }
 
 /** What one core does. */
@@ -57,7 +64,7 @@ const simulate = Effect.fnUntraced(function* (name: Name, seed: number, sum: Sum
   for (const [mark, count] of run.marks) sum.marks[mark] = (sum.marks[mark] ?? 0) + count
   if (Exit.isSuccess(run.exit)) return undefined
   const error = yield* Effect.flip(Simulation.check(program, { ...settings, seeds: [seed] }))
-  return { name, seed, message: `${name}: ${error.message}` }
+  return { name, seed, message: error.message, replay: error._tag === "Falsified" ? error.replay : String(seed) }
 })
 
 const runJob = async ({ known, first, stride, minutes }: Job): Promise<Sum> => {
@@ -130,10 +137,11 @@ const report = ({ simulations, marks, millis, failure }: Sum, seconds: number): 
   )
   for (const { name, mark } of missing) console.log(`  never: ${mark} (${simulations[name]} simulations of ${name})`)
   if (failure !== undefined) {
-    console.error(
-      `\n${failure.message}\nWith npm: npm run simulate -- --replay "${failure.name} …", what it says after replay.`
-    )
-    appendFileSync(failedSeeds, `${failure.name} ${failure.seed}\n`)
+    const { name, seed, message, replay } = failure
+    console.error(`\n${name}: ${message}\nnpm run simulate -- --replay "${name} ${replay}"`)
+    if (!knownFailures().some((known) => known[0] === name && known[1] === seed)) {
+      appendFileSync(failedSeeds, `${name} ${seed}\n`)
+    }
   }
   return count > 0 && failure === undefined && missing.every(({ name }) => simulations[name] < enough)
 }

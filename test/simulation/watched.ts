@@ -53,21 +53,18 @@ const explain = (content: Content, texts: ReadonlyArray<string>): ReadonlySet<At
 export class WatchedLogs {
   readonly broken: Array<string> = []
   private readonly logs = new Map<string, Array<Content>>()
-  private readonly openings = new Map<string, number>()
   private moment = 0
 
   /** The storage, with everything that is read and written through it looked at. */
-  over(storage: Storage.Storage["Service"]): Storage.Storage["Service"] {
+  over(storage: Storage.Storage["Service"], isNewest: (log: string) => boolean): Storage.Storage["Service"] {
     return Storage.Storage.of({
       ...storage,
       open: (name) =>
         Effect.gen({ self: this }, function* () {
           const log = yield* storage.open(name)
-          const opening = (this.openings.get(name) ?? 0) + 1
-          this.openings.set(name, opening)
           const texts = textsOf(yield* Stream.runCollect(log.replay))
           // One that was taken for dead while it read may find less than its successor has written.
-          if (this.openings.get(name) === opening) this.recovered(name, texts)
+          if (isNewest(name)) this.recovered(name, texts)
           return {
             ...log,
             append: (entries) => this.watch(name, "append", entries, log.append(entries)),
