@@ -1,50 +1,64 @@
-// A month of nights in a second: a report every night at two, in Berlin, under a clock that is moved by hand.
+// A month of nights in a second: every night at two, in Berlin, an agent writes a report. Each night is a turn of
+// RetryPolicy, which repeats what may pass; a night that fails for good counts against the schedule.
 //
 //   node examples/nightly.ts
 import { Clock, Console, DateTime, Effect, Layer } from "effect"
-import { TestClock } from "effect/testing"
-import { ScheduleJournal, Storage } from "shiftboss"
+import { AgentLauncher, Failure, RetryPolicy, ScheduleJournal, Storage } from "shiftboss"
+import { ScriptedLauncher, WallClock } from "shiftboss/testing"
 
 const berlin = DateTime.zoneMakeNamedUnsafe("Europe/Berlin")
+const at = (iso: string) => DateTime.makeUnsafe(iso).epochMilliseconds
 const shown = (millis: number) => DateTime.formatIsoZoned(DateTime.makeZonedUnsafe(millis, { timeZone: berlin }))
 
-// What runs every night. The run id is its identity: give it to whatever has to happen once for this night.
-const report = Effect.fn("report")(function* ({ slot, runId, dueAt }: ScheduleJournal.Firing) {
-  const now = yield* Clock.currentTimeMillis
-  yield* Console.log(`night ${String(slot).padStart(2)}  ${runId}  due ${shown(dueAt)}`)
-  yield* Effect.sleep("20 minutes")
-  // The source it reads from is down in the second week.
-  if (now > begin + 7 * day && now < begin + 10 * day) return yield* Effect.fail("the source is down")
-})
+// The agent of this example plays a script: it works for eight minutes, and in the second week things go wrong. A
+// program of one's own has ProcessLauncher here, from shiftboss/node.
+const agent = ScriptedLauncher.layer(() =>
+  Effect.gen(function* () {
+    yield* Effect.sleep("8 minutes")
+    const now = yield* Clock.currentTimeMillis
+    const isBetween = (from: string, to: string) => now >= at(from) && now < at(to)
+    if (isBetween("2026-03-22T00:00Z", "2026-03-22T01:15Z")) {
+      return AgentLauncher.failed(Failure.make("Capacity", "overloaded"))
+    }
+    if (isBetween("2026-03-24", "2026-03-27"))
+      return AgentLauncher.failed(Failure.make("Auth", "the token has expired"))
+    return AgentLauncher.succeeded("the report")
+  })
+)
 
-const day = 86_400_000
-const begin = DateTime.makeUnsafe("2026-03-15T12:00:00Z").epochMilliseconds
+// What runs every night. The run id is the identity of its turn, so a night that a crash cuts off goes on where it was.
+const report = Effect.fn("report")(function* ({ runId, dueAt }: ScheduleJournal.EffectFiring) {
+  const turn = { id: runId, prompt: `Write the report of ${shown(dueAt)}.`, directory: "/reports", model: "large" }
+  const { status, attempts, detail, fix } = yield* RetryPolicy.run(turn)
+  const outcome = status === "succeeded" ? "" : `: ${detail}. ${fix}`
+  yield* Console.log(`${runId}  due ${shown(dueAt)}  ${status} at attempt ${attempts.length}${outcome}`)
+  if (status !== "succeeded") return yield* Effect.fail(status)
+})
 
 const schedules = ScheduleJournal.layerEffects({
-  nightly: { cron: "0 2 * * *", zone: "Europe/Berlin", lateWithin: "1 hour", run: report }
+  nightly: { cron: "0 2 * * *", zone: "Europe/Berlin", lateWithin: "1 hour", resumable: true, run: report }
 })
-
-// Logs in memory, with a lease so long that renewing it does not fill the month.
-const storage = Layer.sync(Storage.Storage, () => Storage.fromEncoded(Storage.makeMemory(), { lease: "1 day" }))
 
 const month = Effect.gen(function* () {
   const journal = yield* ScheduleJournal.ScheduleJournal
-  for (let halfHour = 0; halfHour < 31 * 48; halfHour++) {
-    yield* TestClock.adjust("30 minutes")
-    // a program that runs for long leaves this to `journal.run`
-    yield* journal.tick
+  yield* Effect.forkChild(journal.run)
+  for (let day = 0; day < 31; day++) {
+    yield* Effect.sleep("1 day")
     const [nightly] = yield* journal.list
-    if (nightly?.state !== "stopped" || halfHour % 96 !== 0) continue
-    yield* Console.log(`stopped after ${nightly.failedRunIds.join(", ")}; somebody looks at it and resumes`)
-    yield* journal.resume("nightly", "the source is back")
+    if (nightly?.state !== "stopped") continue
+    yield* Console.log(`stopped after ${nightly.failedRunIds.join(", ")}; somebody renews the token and resumes`)
+    yield* journal.resume("nightly", "the token is new")
   }
   const [nightly] = yield* journal.list
   yield* Console.log(`${nightly?.lastSlot} nights: ${nightly?.ran} ran, skipped ${JSON.stringify(nightly?.skipped)}`)
 })
 
-await TestClock.setTime(begin).pipe(
-  Effect.andThen(Effect.provide(month, schedules.pipe(Layer.provide(storage)))),
+// Logs in memory, with a lease so long that renewing it does not fill the month.
+const storage = Layer.sync(Storage.Storage, () => Storage.fromEncoded(Storage.makeMemory(), { lease: "1 day" }))
+const program = month.pipe(
   Effect.scoped,
-  Effect.provide(TestClock.layer()),
-  Effect.runPromise
+  Effect.provide(schedules.pipe(Layer.provide(RetryPolicy.layer), Layer.provide([agent, storage])))
 )
+
+const clock = await Effect.runPromise(WallClock.make({ start: at("2026-03-15T12:00Z") }))
+await Effect.runPromise(clock.passWhile(program))

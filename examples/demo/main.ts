@@ -14,7 +14,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Console, Effect, Fiber, FileSystem, Layer, Path, Runtime, Schema, Stream } from "effect"
 import { parseArgs } from "node:util"
 import { Dispatcher, RecheckRule, Storage } from "shiftboss"
-import { FileStorage, NodeMain } from "shiftboss/node"
+import { FileStorage, NodeMain, Pages } from "shiftboss/node"
 import { type Learned, readTimestamps, workload } from "./loop.ts"
 import { check, report } from "./report.ts"
 import { Rulebook } from "./rulebook.ts"
@@ -44,11 +44,11 @@ const { values: flags } = parseArgs({
 })
 
 /** Removes what an earlier run left, unless it is still at work: then its log is held, and this fails with who holds it. */
-const beginAnew = Effect.fnUntraced(function* (rules: string) {
+const beginAnew = Effect.fnUntraced(function* (...folders: ReadonlyArray<string>) {
   const storage = yield* Storage.Storage
   const files = yield* FileSystem.FileSystem
   yield* Stream.runForEach(storage.list(), (log) => storage.remove(log))
-  yield* files.remove(rules, { recursive: true, force: true })
+  for (const folder of folders) yield* files.remove(folder, { recursive: true, force: true })
 })
 
 const work = Effect.gen(function* () {
@@ -84,8 +84,13 @@ const main = Effect.gen(function* () {
   const rules = path.join(state, "rules")
   const storage = FileStorage.layer(path.join(state, "log"))
   yield* Console.log(`Rules: ${path.join(rules, "rules.txt")}, each apply a commit. Log: ${path.join(state, "log")}`)
-  if (flags.fresh) yield* Effect.provide(beginAnew(rules), storage)
-  const layer = Layer.mergeAll(Dispatcher.layer.pipe(Layer.provide(storage)), Rulebook.layer(rules))
+  yield* Console.log(`Pages: ${path.join(state, "STATUS.md")} and ${path.join(state, "applies")}`)
+  if (flags.fresh) yield* Effect.provide(beginAnew(rules, path.join(state, "applies")), storage)
+  const dispatcher = Pages.layer({ directory: state }).pipe(
+    Layer.provideMerge(Dispatcher.layer),
+    Layer.provide(storage)
+  )
+  const layer = Layer.mergeAll(dispatcher, Rulebook.layer(rules))
   yield* Effect.provide(tune, layer)
 })
 

@@ -2,13 +2,13 @@
  * Workflows that run on a schedule, slot by slot: every slot is exactly one of ran, skipped with a reason, or pending,
  * through crashes, restarts, pauses, edits and clocks that are set.
  */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, Result } from "effect"
 import { connection as makeConnection, type Connection } from "./internal/schedule/connection.ts"
-import { check, type Schedule, type ScheduleOptions, type When } from "./internal/schedule/declarations.ts"
-import { makeInProcess } from "./internal/schedule/inProcess.ts"
-import { InvalidRequest, SchedulesUnavailable, UnknownSchedule } from "./internal/schedule/errors.ts"
+import { check, isObject, type Schedule, type ScheduleOptions, type When } from "./internal/schedule/declarations.ts"
+import { type EffectFiring, makeInProcess, type Workflow } from "./internal/schedule/inProcess.ts"
+import { InvalidRequest, SchedulesUnavailable, shown, UnknownSchedule } from "./internal/schedule/errors.ts"
 import { ScheduleEvent } from "./internal/schedule/events.ts"
-import { make } from "./internal/schedule/service.ts"
+import { make, type Settings } from "./internal/schedule/service.ts"
 import type { ScheduleJournalShape } from "./internal/schedule/shape.ts"
 import { ScheduleProgress } from "./internal/schedule/progress.ts"
 import { type Firing, type Outcome, type Submitted, Workflows } from "./internal/schedule/workflows.ts"
@@ -22,7 +22,17 @@ export { ScheduleEvent, ScheduleProgress }
 export type { Calendar, Interval } from "./internal/schedule/declarations.ts"
 export type { EventsMissed, LiveEvent, Notice } from "./internal/schedule/notices.ts"
 export type { Explanation, Summary } from "./internal/schedule/view.ts"
-export type { Connection, Firing, Outcome, Schedule, ScheduleJournalShape, ScheduleOptions, Submitted, When }
+export type {
+  Connection,
+  EffectFiring,
+  Firing,
+  Outcome,
+  Schedule,
+  ScheduleJournalShape,
+  ScheduleOptions,
+  Submitted,
+  When
+}
 
 /** How a journal is kept. */
 export interface Options {
@@ -30,7 +40,7 @@ export interface Options {
   readonly log?: string | undefined
   /** How long the host may take for one answer. Default: 30 s. */
   readonly hostTimeout?: Duration.Input | undefined
-  /** How many schedules are brought forward at a time. Default: 16. */
+  /** How many schedules are looked at at a time. One that waits for the host for over a second counts no more. Default: 16. */
   readonly concurrency?: number | undefined
 }
 
@@ -65,25 +75,38 @@ export const connection: Effect.Effect<Connection> = makeConnection
 // layers
 // -----------------------------------------------------------------------------
 
-const checkOptions = Effect.fnUntraced(function* ({
-  log = "schedules",
-  hostTimeout = "30 seconds",
-  concurrency = 16
-}: Options) {
+/** Checks what a caller gave. What throws when it is read makes no sense either. */
+const checked = <A>(field: string, check: () => Result.Result<A, InvalidRequest>) =>
+  Effect.flatMap(
+    Effect.try({
+      try: check,
+      catch: (cause) =>
+        new InvalidRequest({
+          field,
+          problem: `cannot be read: ${cause instanceof Error ? cause.message : shown(cause)}`
+        })
+    }),
+    Effect.fromResult
+  )
+
+const checkOptions = (options: Options): Result.Result<Settings, InvalidRequest> => {
+  const invalid = (field: string, problem: string) => Result.fail(new InvalidRequest({ field, problem }))
+  if (!isObject(options)) return invalid("options", `is ${shown(options)}; it has to be an object`)
+  const { log = "schedules", hostTimeout = "30 seconds", concurrency = 16 } = options
+  if (typeof log !== "string") return invalid("log", `is ${shown(log)}; it has to be a string`)
   if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
-    return yield* new InvalidRequest({ field: "concurrency", problem: "has to be a whole number from 1 on" })
+    return invalid("concurrency", "has to be a whole number from 1 on")
   }
   const timeout = Duration.fromInput(hostTimeout)
-  if (timeout._tag === "None" || !Duration.isFinite(timeout.value) || Duration.toMillis(timeout.value) <= 0) {
-    return yield* new InvalidRequest({ field: "hostTimeout", problem: "has to be a duration above zero, and finite" })
+  if (timeout._tag === "None" || !Duration.isFinite(timeout.value) || !(Duration.toMillis(timeout.value) > 0)) {
+    return invalid("hostTimeout", "has to be a duration above zero, and finite")
   }
-  return { log, hostTimeout: timeout.value, concurrency }
-})
+  return Result.succeed({ log, hostTimeout: timeout.value, concurrency })
+}
 
-const makeJournal = Effect.fnUntraced(function* (schedules: ReadonlyArray<Schedule>, options: Options) {
-  const declared = yield* check(schedules)
-  const settings = yield* checkOptions(options)
-  return ScheduleJournal.of(yield* make(yield* Storage, yield* Workflows, declared, settings))
+const checkAll = Effect.fnUntraced(function* (schedules: ReadonlyArray<Schedule>, options: Options) {
+  const declared = yield* checked("schedules", () => check(schedules))
+  return { declared, settings: yield* checked("options", () => checkOptions(options)) }
 })
 
 /**
@@ -97,13 +120,25 @@ export const layer = (
   schedules: ReadonlyArray<Schedule>,
   options: Options = {}
 ): Layer.Layer<ScheduleJournal, InvalidRequest | OpenError | SchedulesUnavailable, Storage | Workflows> =>
-  Layer.effect(ScheduleJournal, makeJournal(schedules, options))
+  Layer.effect(
+    ScheduleJournal,
+    Effect.gen(function* () {
+      const { declared, settings } = yield* checkAll(schedules, options)
+      return yield* make(yield* Storage, yield* Workflows, declared, settings)
+    })
+  )
 
 /** A schedule whose runs are effects of this process. */
 export type EffectSchedule<R> = When &
   ScheduleOptions & {
     /** A run: succeeded when it succeeds, cancelled when it was interrupted (as when the layer ends), failed else. */
-    readonly run: (firing: Firing) => Effect.Effect<unknown, unknown, R>
+    readonly run: (firing: EffectFiring) => Effect.Effect<unknown, unknown, R>
+    /**
+     * Whether `run` goes on from where it was when it is called again with the same run id, as a turn of `RetryPolicy`
+     * with that id does. One that the end of its process cut off is then called again by the next process, with `again`,
+     * until three processes have crashed under it. Default: false; such a run is cancelled, or lost after a crash.
+     */
+    readonly resumable?: boolean | undefined
   }
 
 /** What the runs of all schedules need together. */
@@ -111,10 +146,27 @@ export type RunRequirements<W> = {
   readonly [K in keyof W]: W[K] extends EffectSchedule<infer R> ? R : never
 }[keyof W]
 
+const checkEffects = <R>(workflows: { readonly [workflowId: string]: EffectSchedule<R> }) => {
+  const invalid = (field: string, problem: string) => Result.fail(new InvalidRequest({ field, problem }))
+  const schedules: Array<Schedule> = []
+  const runs = new Map<string, Workflow<R>>()
+  if (!isObject(workflows)) return invalid("workflows", "has to be an object with a declaration for each workflow")
+  for (const [workflowId, schedule] of Object.entries(workflows)) {
+    const field = `schedule "${workflowId}"`
+    if (!isObject(schedule)) return invalid(field, "has to be a declaration")
+    const { run, resumable = false } = schedule
+    if (typeof run !== "function") return invalid(`${field}.run`, `is ${shown(run)}; it has to be a function`)
+    if (typeof resumable !== "boolean") return invalid(`${field}.resumable`, "has to be true or false")
+    schedules.push({ ...schedule, workflowId })
+    runs.set(workflowId, { run: (firing) => schedule.run(firing), resumable })
+  }
+  return Result.succeed({ schedules, runs })
+}
+
 /**
  * Schedules whose runs are effects of this process, by workflow. Which run was started and how it ended is kept in a
- * log of its own (the journal's name and `/runs`), so that no run starts twice: one that a crash cut off is `lost`,
- * and the next slot runs again.
+ * log of its own (the journal's name and `/runs`), so that none is started twice, unless it is `resumable`: one that a
+ * crash cut off is `lost`, and the next slot runs again.
  */
 export function layerEffects<const W extends { readonly [workflowId: string]: EffectSchedule<unknown> }>(
   workflows: W,
@@ -124,21 +176,14 @@ export function layerEffects<R>(
   workflows: { readonly [workflowId: string]: EffectSchedule<R> },
   options: Options = {}
 ): Layer.Layer<ScheduleJournal, InvalidRequest | OpenError | SchedulesUnavailable, Storage | R> {
-  const schedules = Object.entries(workflows).map(([workflowId, schedule]): Schedule => ({ ...schedule, workflowId }))
   return Layer.effect(
     ScheduleJournal,
     Effect.gen(function* () {
-      const { log } = yield* checkOptions(options)
-      const inProcess = yield* makeInProcess(
-        yield* Storage,
-        `${log}/runs`,
-        (firing) => {
-          const run = workflows[firing.workflowId]?.run(firing)
-          return Effect.isEffect(run) ? run : Effect.die(`the run of "${firing.workflowId}" is no effect`)
-        },
-        yield* Effect.context<R>()
-      )
-      return yield* makeJournal(schedules, options).pipe(Effect.provideService(Workflows, inProcess))
+      const { schedules, runs } = yield* checked("workflows", () => checkEffects(workflows))
+      const { declared, settings } = yield* checkAll(schedules, options)
+      const storage = yield* Storage
+      const inProcess = yield* makeInProcess(storage, `${settings.log}/runs`, runs, yield* Effect.context<R>())
+      return yield* make(storage, inProcess, declared, settings)
     })
   )
 }

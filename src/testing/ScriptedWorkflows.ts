@@ -14,9 +14,14 @@ export type Manner = "accepting" | "refusing" | "silent" | "deaf" | "hanging"
 
 const lost = Effect.fail("the answer was lost")
 
+/** A run id is the workflow, an `@` and what tells the run from others of it. */
+const workflowOf = (runId: string) => runId.slice(0, runId.lastIndexOf("@"))
+
 export class ScriptedWorkflows {
   /** How it treats requests from now on. */
   manner: Manner = "accepting"
+  /** How it treats requests about some workflows instead. */
+  readonly mannerOf = new Map<string, Manner>()
   /** How runs end as soon as they are started; without it they run until `end`. */
   endsAtOnce: Ending | undefined = undefined
   readonly #submitted: Array<ScheduleJournal.Firing> = []
@@ -33,6 +38,11 @@ export class ScriptedWorkflows {
     return this.#asked
   }
 
+  /** How each run that it took is doing. */
+  get outcomes(): ReadonlyMap<string, "running" | Ending> {
+    return this.#outcomes
+  }
+
   /** The runs that go on. */
   get running(): ReadonlyArray<string> {
     return [...this.#outcomes].flatMap(([runId, outcome]) => (outcome === "running" ? [runId] : []))
@@ -43,25 +53,27 @@ export class ScriptedWorkflows {
     for (const runId of runIds) this.#outcomes.set(runId, ending)
   }
 
-  #answer<A>(answer: () => A): Effect.Effect<A, string> {
+  #answer<A>(workflowId: string, answer: (manner: Manner) => A): Effect.Effect<A, string> {
     return Effect.suspend((): Effect.Effect<A, string> => {
       this.#asked++
-      if (this.manner === "silent") return lost
-      if (this.manner === "hanging") return Effect.never
-      const given = answer()
-      return this.manner === "deaf" ? lost : Effect.succeed(given)
+      const manner = this.mannerOf.get(workflowId) ?? this.manner
+      if (manner === "silent") return lost
+      if (manner === "hanging") return Effect.never
+      const given = answer(manner)
+      return manner === "deaf" ? lost : Effect.succeed(given)
     })
   }
 
   readonly workflows = ScheduleJournal.Workflows.of({
     submit: (firing) =>
-      this.#answer((): ScheduleJournal.Submitted => {
-        if (this.manner === "refusing") return { _tag: "Refused", reason: "as scripted" }
+      this.#answer(firing.workflowId, (manner): ScheduleJournal.Submitted => {
+        if (manner === "refusing") return { _tag: "Refused", reason: "as scripted" }
         this.#submitted.push(firing)
         if (!this.#outcomes.has(firing.runId)) this.#outcomes.set(firing.runId, this.endsAtOnce ?? "running")
         return { _tag: "Accepted" }
       }),
-    outcome: (runId) => this.#answer((): ScheduleJournal.Outcome => this.#outcomes.get(runId) ?? "unknown")
+    outcome: (runId) =>
+      this.#answer(workflowOf(runId), (): ScheduleJournal.Outcome => this.#outcomes.get(runId) ?? "unknown")
   })
 
   /** It as the port. */

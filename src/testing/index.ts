@@ -11,3 +11,8 @@ export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"
 export * as Simulation from "./Simulation.ts"
 export * as WallClock from "./WallClock.ts"
+export {
+  type Case as WorkflowsCase,
+  type Subject as WorkflowsSubject,
+  workflowsConformance
+} from "./WorkflowsConformance.ts"

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -30,6 +31,9 @@ describe("the demo", () => {
         assert.strictEqual(yield* whole.ended, 0, whole.output())
         assert.match(whole.output(), /16 cases: 15 completed, 1 difficult, \d+ applies/)
         assert.match(whole.output(), /dutch-1 +broken by apply 002; repaired: it passed again after apply 003/)
+
+        const page = readFileSync(join(undisturbed, "applies", "002.md"), "utf8")
+        assert.include(page, "`dutch-1`: regressed, repair asked for by `dutch-1@recheck-002`")
 
         const state = join(path, "killed")
         const killedWhen = Effect.fnUntraced(function* (is: () => boolean, env: NodeJS.ProcessEnv = {}) {

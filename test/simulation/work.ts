@@ -17,7 +17,7 @@ import {
   Storage
 } from "shiftboss"
 import { ScriptedLauncher, Simulation } from "shiftboss/testing"
-import { account } from "../core/schedule/law.ts"
+import { Account } from "../core/schedule/law.ts"
 import { Host, type Payload, type Script } from "./host.ts"
 import { type Mutant, persistently, Room } from "./lives.ts"
 
@@ -39,6 +39,7 @@ export const marks = [
 
 const Payload = Schema.Struct({ case: Schema.String })
 const workflowId = "nightly"
+const lateWithinMillis = 120_000
 
 /** What one life of the program knows of its world. */
 interface World {
@@ -180,7 +181,7 @@ const layerOf = (world: World, mutant: WorkMutant) => {
   const log = mutant.turns?.(world.room.lives) ?? "turns"
   const policy = RetryPolicy.layerWith({ log, keepTurns: 5, rules, probeSilence: "20 seconds" })
   const workflows = mutant.workflows?.(world.host.workflows.workflows) ?? world.host.workflows.workflows
-  const schedules = ScheduleJournal.layer([{ workflowId, everySeconds: 600, lateWithin: "2 minutes" }]).pipe(
+  const schedules = ScheduleJournal.layer([{ workflowId, everySeconds: 600, lateWithin: lateWithinMillis }]).pipe(
     Layer.provide(Layer.succeed(ScheduleJournal.Workflows, workflows))
   )
   return Layer.mergeAll(Dispatcher.layer, schedules, policy.pipe(Layer.provide(agent(world))))
@@ -255,7 +256,7 @@ const noteSlotPending = Effect.flatMap(scheduled, (entries) => {
 const checkSchedules = Effect.fnUntraced(function* (host: Host) {
   const entries = yield* scheduled
   if (entries.some(({ _tag }) => _tag === "ScheduleSaved")) return
-  const { slots } = account(entries)
+  const { slots } = new Account(entries, lateWithinMillis)
   const ran = [...slots].flatMap(([slot, outcome]) => (outcome === "ran" ? [slot] : []))
   const started = host.workflows.submitted.flatMap(({ slot }) => (slot === null ? [] : [slot]))
   const ascending = (one: number, other: number) => one - other

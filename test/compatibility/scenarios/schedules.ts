@@ -134,7 +134,8 @@ export const runs: Scenario = {
     const layer = ScheduleJournal.layerEffects({
       works: { everySeconds: 60, run: () => Effect.void },
       fails: { everySeconds: 60, run: () => Effect.fail("no") },
-      "goes on": { everySeconds: 60, run: () => Effect.never }
+      "goes on": { everySeconds: 60, run: () => Effect.never },
+      resumes: { everySeconds: 60, resumable: true, run: () => Effect.never }
     })
     const minutes = Effect.repeat(Effect.andThen(tick(minute), Advance.settle), { times: 3 })
     yield* Effect.provide(minutes, Layer.fresh(layer))

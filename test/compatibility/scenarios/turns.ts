@@ -20,12 +20,13 @@ const fails = (kind: Failure.FailureKind, resetAt?: number) =>
     AgentLauncher.result("half an answer", spent)
   )
 
-/** Sees its session, uses a tool, and is cut off within another. */
+/** Sees its session, tells what it has used, uses a tool, and is cut off within another. */
 const works =
   (ending: AgentLauncher.Ending): Act =>
   ({ emit }) =>
     Effect.gen(function* () {
       yield* emit({ _tag: "SessionSeen", id: "session-a" })
+      yield* emit({ _tag: "UsageSoFar", usage, counter: "session" })
       yield* emit({ _tag: "ToolStarted", id: "tool-1", tool: "Read" })
       yield* emit({ _tag: "ToolEnded", id: "tool-1", tool: "Read" })
       yield* emit({ _tag: "ToolStarted", id: "tool-2", tool: "Bash" })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
-import { Case, Dispatcher } from "shiftboss"
+import { Deferred, Effect, Fiber, Stream, Tracer } from "effect"
+import { Case, Dispatcher, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { cases, changes, layer, minutes, Missing, passing, restart } from "./support.ts"
 
@@ -243,6 +243,37 @@ describe("explain", () => {
       yield* minutes(1)
       assert.strictEqual(yield* explained("park"), "selection")
       yield* passing(Fiber.join(second))
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("spans", () => {
+  const traced = (names: Array<string>) =>
+    Tracer.make({
+      span: (options) => {
+        names.push(options.name)
+        return new Tracer.NativeSpan(options)
+      }
+    })
+
+  it.effect("of a case and its steps are made where a tracer sees them", () =>
+    Effect.gen(function* () {
+      const names: Array<string> = []
+      const workload = {
+        cases: cases("a", "b"),
+        train: (case_: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
+          Effect.gen(function* () {
+            yield* seat.step("s", Effect.void)
+            if (case_.id === "b") yield* seat.park("p", { missing: "x" })
+            return Case.completed()
+          }),
+        improve: { request: Missing, apply: changes, recheck: () => Effect.succeed(Verdict.right<never>()) }
+      }
+      yield* Dispatcher.run(workload, { rechecks: 1 }).pipe(Effect.provideService(Tracer.Tracer, traced(names)))
+      assert.deepStrictEqual(names.filter((name) => name.startsWith("shiftboss.")).toSorted(), [
+        ...["shiftboss.apply", "shiftboss.case", "shiftboss.case", "shiftboss.case"],
+        ...["shiftboss.recheck", "shiftboss.step", "shiftboss.step"]
+      ])
     }).pipe(Effect.provide(layer))
   )
 })

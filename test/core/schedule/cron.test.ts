@@ -115,7 +115,11 @@ describe("several times that a change leaves out", () => {
   it.effect("are due together: the newest runs, the others are recorded as missed", () =>
     Effect.gen(function* () {
       const begin = at("2026-03-28T20:00:00Z")
-      const { due, slots, summary } = yield* run("15,30,45 2 * * *", "Europe/Berlin", begin, begin + length)
+      const { due, slots, summary, previewed } = yield* run("15,30,45 2 * * *", "Europe/Berlin", begin, begin + length)
+      assert.deepStrictEqual(
+        previewed.map(iso),
+        [1, 2, 3].map(() => "2026-03-29T01:00:00.000Z")
+      )
       assert.deepStrictEqual(due.map(iso), ["2026-03-29T01:00:00.000Z"])
       assert.deepStrictEqual(slots, [3])
       assert.deepStrictEqual([summary?.lastSlot, summary?.skipped.missed], [3, 2])
@@ -204,6 +208,29 @@ describe("a slot that newer rules of the zone put elsewhere", () => {
         [["a@2.1", nextAt]]
       )
       assert.deepInclude(yield* world.summary("a"), { ran: 1, lastSlot: 1, nextAt: beginning + 24 * 60 * minute })
+    })
+  )
+})
+
+describe("a clock set back by days", () => {
+  it.effect("moves a cron schedule to the second slot from then on, and repeats none", () =>
+    Effect.gen(function* () {
+      const begin = at("2026-06-10T00:00Z")
+      yield* TestClock.setTime(begin)
+      const host = ScriptedWorkflows.make()
+      const cron = { workflowId: "a", cron: "0 2 * * *", zone: "Europe/Berlin" }
+      const disk = yield* makeDisk
+      const first = yield* start(disk, host, [cron])
+      assert.deepStrictEqual((yield* first.journal.preview("a", 1)).map(iso), ["2026-06-11T00:00:00.000Z"])
+      yield* first.stop
+      yield* TestClock.setTime(begin - 10 * 1440 * minute + minute)
+      const second = yield* start(disk, host, [cron])
+      yield* second.journal.tick
+      assert.deepStrictEqual((yield* second.journal.preview("a", 2)).map(iso), [
+        "2026-06-02T00:00:00.000Z",
+        "2026-06-03T00:00:00.000Z"
+      ])
+      yield* second.stop
     })
   )
 })

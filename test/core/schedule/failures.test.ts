@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import type { ScheduleJournal } from "shiftboss"
 import { beginning, day, hour, makeWorld, minute, start } from "./kit.ts"
 
@@ -51,6 +52,22 @@ describe("failures in a row", () => {
     })
   )
 
+  it.effect("are kept of the newest twenty stops", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([{ ...everyMinute, failuresInARow: 1 }])
+      for (let i = 0; i < 25; i++) {
+        yield* fail(world, "failed")
+        yield* world.after(2000)
+        yield* world.journal.resume("a")
+      }
+      const { stops } = yield* world.summary("a")
+      assert.deepStrictEqual(
+        stops.map(({ slot }) => slot),
+        Array.from({ length: 20 }, (_, i) => i + 6)
+      )
+    })
+  )
+
   it.effect("that are there already stop it when fewer are declared", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld([everyMinute])
@@ -58,6 +75,24 @@ describe("failures in a row", () => {
       yield* world.after(30_000)
       yield* world.restart([{ ...everyMinute, failuresInARow: 2 }])
       assert.deepInclude(yield* world.summary("a"), { state: "stopped", stoppedSlot: 2, failuresInARow: 2 })
+    })
+  )
+})
+
+describe("an edit", () => {
+  it.effect("of the limit and the interval at once stops at the last failure and keeps each slot once", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld([everyMinute])
+      for (let i = 0; i < 2; i++) {
+        yield* world.after(minute)
+        world.host.end("failed")
+      }
+      yield* world.after(1000)
+      yield* TestClock.adjust(3 * minute)
+      yield* world.restart([{ workflowId: "a", everySeconds: 300, failuresInARow: 2 }])
+      const { state, stoppedSlot, lastSlot, ran, skipped, everySeconds } = yield* world.summary("a")
+      assert.deepStrictEqual([state, stoppedSlot, everySeconds], ["stopped", 2, 300])
+      assert.deepStrictEqual([lastSlot, ran, skipped.stopped, skipped.missed], [5, 2, 3, 0])
     })
   )
 })
@@ -74,19 +109,21 @@ describe("a run that ends after its schedule came to rest", () => {
     })
   )
 
-  it.effect("well leaves a stop as it is", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld([everyMinute])
-      yield* world.after(minute)
-      world.host.end("failed")
-      yield* world.after(minute)
-      yield* world.restart([{ ...everyMinute, failuresInARow: 1 }])
-      world.host.end("succeeded")
-      yield* world.after(2000)
-      const { state, stoppedSlot, failedRunIds, activeRunId } = yield* world.summary("a")
-      assert.deepStrictEqual([state, stoppedSlot, failedRunIds, activeRunId], ["stopped", 1, ["a@1.1"], undefined])
-    })
-  )
+  for (const ending of ["succeeded", "failed"] as const) {
+    it.effect(`leaves a stop as it is (${ending})`, () =>
+      Effect.gen(function* () {
+        const world = yield* makeWorld([everyMinute])
+        yield* world.after(minute)
+        world.host.end("failed")
+        yield* world.after(minute)
+        yield* world.restart([{ ...everyMinute, failuresInARow: 1 }])
+        world.host.end(ending)
+        yield* world.after(2000)
+        const { state, stoppedSlot, failedRunIds, activeRunId } = yield* world.summary("a")
+        assert.deepStrictEqual([state, stoppedSlot, failedRunIds, activeRunId], ["stopped", 1, ["a@1.1"], undefined])
+      })
+    )
+  }
 })
 
 describe("declarations", () => {
@@ -169,6 +206,10 @@ describe("declarations", () => {
         assert.strictEqual(error._tag, "InvalidRequest")
         assert.include(error.message, "everySeconds is")
       }
+      const cyclic: Array<unknown> = []
+      cyclic.push(cyclic)
+      const hostile = [Object.create(null), Symbol("no"), () => 60, {}, [], 1n, "x".repeat(100_000), -1, Infinity, null]
+      const having = (field: string, value: unknown) => [{ ...everyMinute, [field]: value } as ScheduleJournal.Schedule]
       const wrong: ReadonlyArray<ReadonlyArray<ScheduleJournal.Schedule>> = [
         [everyMinute, everyMinute],
         [{ workflowId: "", everySeconds: 60 }],
@@ -176,15 +217,77 @@ describe("declarations", () => {
         [{ workflowId: "a", cron: "61 * * * *" }],
         [{ workflowId: "a", cron: "0 0 30 2 *" }],
         [{ workflowId: "a", cron: "0 0 * * *", zone: "Mars/Olympus" }],
-        [{ ...everyMinute, failuresInARow: 0 }],
-        [{ ...everyMinute, input: Number.NaN }],
-        [{ ...everyMinute, workflowId: 1n as never }],
+        having("failuresInARow", 0),
+        having("failuresInARow", 101),
+        having("input", Number.NaN),
+        having("input", cyclic),
+        having("input", "x".repeat(65_536)),
+        having("lateWithin", "soon"),
+        ...hostile.flatMap((value) => [having("workflowId", value), having("failuresInARow", value)]),
+        ...hostile.map((everySeconds) => [{ workflowId: "a", everySeconds } as ScheduleJournal.Schedule]),
+        ...hostile.map((cron) => [{ workflowId: "a", cron } as ScheduleJournal.Schedule]),
         [null as never],
+        [(() => 60) as never],
+        [
+          {
+            workflowId: "a",
+            get everySeconds(): number {
+              throw new Error("no")
+            }
+          }
+        ],
+        { length: 1, 0: everyMinute } as never,
         null as never
       ]
       for (const schedules of wrong) {
         assert.strictEqual((yield* Effect.flip(start(disk, host, schedules)))._tag, "InvalidRequest")
       }
+    })
+  )
+
+  it.effect("of whatever id are kept apart, also when they are read again", () =>
+    Effect.gen(function* () {
+      const ids = ["a", "a@1.1", "@", "__proto__", "constructor", "\0", "\uD800", "\u00E9", "e\u0301", "x".repeat(200)]
+      const world = yield* makeWorld(ids.map((workflowId) => ({ workflowId, everySeconds: 60 })))
+      world.host.endsAtOnce = "succeeded"
+      yield* world.after(minute)
+      yield* world.restart()
+      yield* world.after(minute)
+      const expected = ids.flatMap((id) => [`${id}@1.1`, `${id}@1.2`])
+      assert.sameMembers(
+        world.host.submitted.map(({ runId }) => runId),
+        expected
+      )
+      assert.sameMembers(
+        (yield* world.journal.list).map(({ workflowId, ran }) => `${workflowId} ${ran}`),
+        ids.map((id) => `${id} 2`)
+      )
+    })
+  )
+
+  it.effect("with options that make no sense are refused", () =>
+    Effect.gen(function* () {
+      const { disk, host } = yield* makeWorld([])
+      const hostile = [null, {}, [], Symbol("no"), () => "x", Object.create(null), Number.NaN, Infinity, -1, 0]
+      const wrong: ReadonlyArray<unknown> = [
+        null,
+        "schedules",
+        ...hostile.flatMap((value) => [{ log: value }, { concurrency: value }, { hostTimeout: value }])
+      ]
+      for (const options of wrong) {
+        const error = yield* Effect.flip(start(disk, host, [], options as ScheduleJournal.Options))
+        assert.strictEqual(error._tag, "InvalidRequest")
+      }
+    })
+  )
+
+  it.effect("keep the input as it was when they were made", () =>
+    Effect.gen(function* () {
+      const input: { topics: Array<unknown> } = { topics: ["sales"] }
+      const { host, after } = yield* makeWorld([{ ...everyMinute, input: input as never }])
+      input.topics.push(() => 1)
+      yield* after(minute)
+      assert.deepStrictEqual(host.submitted[0]?.input, { topics: ["sales"] })
     })
   )
 })

@@ -1,49 +1,42 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { ScheduleJournal, Storage } from "shiftboss"
-import { Advance } from "shiftboss/testing"
-import { beginning, day, hour, makeDisk, makeWallClock, makeWorld, minute, revive, start } from "./kit.ts"
+import { ScheduleJournal } from "shiftboss"
+import { Advance, ScriptedWorkflows, WallClock } from "shiftboss/testing"
+import { beginning, day, hour, makeDisk, makeWorld, minute, start } from "./kit.ts"
 
 const everyMinute: ScheduleJournal.Schedule = { workflowId: "a", everySeconds: 60 }
 const slotsOf = (firings: ReadonlyArray<ScheduleJournal.Firing>) => firings.map(({ slot }) => slot)
 
 describe("the clock", () => {
-  it.effect("set back an hour makes no slot fire again and does not silence it for an hour", () =>
+  it.live("set back an hour makes no slot fire again and does not silence it for an hour", () =>
     Effect.gen(function* () {
-      yield* TestClock.setTime(beginning)
-      const wall = yield* makeWallClock
-      yield* wall.advance(beginning)
-      const disk = yield* makeDisk
-      const host = (yield* makeWorld([])).host
+      const clock = yield* WallClock.make({ start: beginning })
+      const host = ScriptedWorkflows.make()
       host.endsAtOnce = "succeeded"
-      const { journal } = yield* wall.provide(
-        start(disk, host, [everyMinute, { workflowId: "daily", everySeconds: 86_400 }])
+      const schedules = [everyMinute, { workflowId: "daily", everySeconds: 86_400 }]
+      const { journal } = yield* Effect.provide(start(yield* makeDisk, host, schedules), clock.layer)
+      const steps: Array<number> = []
+      yield* Effect.forkChild(
+        Stream.runForEach(journal.events, (event) =>
+          Effect.sync(() => event._tag === "ClockStepped" && steps.push(event.byMillis))
+        )
       )
-      const events: Array<ScheduleJournal.LiveEvent> = []
-      yield* Effect.forkChild(Stream.runForEach(journal.events, (event) => Effect.sync(() => void events.push(event))))
-      yield* Effect.forkChild(wall.provide(journal.run))
-      const pass = Effect.fnUntraced(function* (seconds: number) {
-        for (let i = 0; i < seconds / 10; i++) {
-          yield* wall.advance(10_000)
-          yield* Advance.settle
-        }
-      })
-      yield* pass(180)
-      assert.strictEqual(host.submitted.length, 3)
-      yield* wall.step(-hour)
-      yield* pass(300)
-      assert.deepStrictEqual(slotsOf(host.submitted), [1, 2, 3, 4, 5, 6, 7].slice(0, host.submitted.length))
-      assert.isAtLeast(host.submitted.length, 6)
-      yield* wall.step(2 * hour)
-      yield* pass(120)
+      yield* Effect.forkChild(Effect.provide(journal.run, clock.layer))
+      yield* clock.pass("3 minutes")
+      assert.deepStrictEqual(slotsOf(host.submitted), [1, 2, 3])
+      yield* clock.set(beginning + 3 * minute - hour)
+      yield* clock.pass("5 minutes")
+      // the loop notices within half a minute, and waits for the second slot from then on
+      assert.deepStrictEqual(slotsOf(host.submitted), [1, 2, 3, 4, 5, 6, 7])
+      yield* clock.suspend("2 hours")
+      yield* clock.pass("2 minutes")
       const ids = host.submitted.map(({ runId }) => runId)
       assert.strictEqual(new Set(ids).size, ids.length)
       assert.isAtMost(host.submitted.length, 10)
-      const steps = events.flatMap((event) => (event._tag === "ClockStepped" ? [event.byMillis] : []))
       assert.deepStrictEqual(steps, [-hour, 2 * hour])
-      const summary = (yield* wall.provide(journal.list)).find(({ workflowId }) => workflowId === "daily")
-      assert.strictEqual(summary?.nextAt, beginning + day)
+      const daily = (yield* journal.list).find(({ workflowId }) => workflowId === "daily")
+      assert.strictEqual(daily?.nextAt, beginning + day)
     })
   )
 })
@@ -195,6 +188,24 @@ describe("a host that answers something else", () => {
     })
   )
 
+  it.effect("and is no effect at all is none", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      const { submit } = host.workflows
+      const throwing = () => {
+        throw new Error("no")
+      }
+      for (const odd of [() => undefined, () => Promise.resolve({ _tag: "Accepted" }), throwing, 5]) {
+        Object.assign(host.workflows, { submit: odd })
+        yield* after(minute)
+        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Pending" })
+      }
+      Object.assign(host.workflows, { submit })
+      yield* after(minute)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "running" })
+    })
+  )
+
   it.effect("at great length is kept in part", () =>
     Effect.gen(function* () {
       const { host, journal, after } = yield* makeWorld([everyMinute])
@@ -206,120 +217,20 @@ describe("a host that answers something else", () => {
   )
 })
 
-describe("effects of this process", () => {
-  const build = Effect.fnUntraced(function* (
-    storage: Storage.Storage["Service"],
-    run: () => Effect.Effect<unknown, unknown>
-  ) {
-    const layer = ScheduleJournal.layerEffects({ a: { everySeconds: 60, run } })
-    const context = yield* Layer.build(Layer.fresh(layer.pipe(Layer.provide(Layer.succeed(Storage.Storage, storage)))))
-    return yield* ScheduleJournal.ScheduleJournal.pipe(Effect.provideContext(context))
-  })
-
-  it.effect("run on their slots and their failures stop the schedule", () =>
+describe("a clock that gives fractions of milliseconds", () => {
+  it.live("is rounded down", () =>
     Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start: beginning + 0.25 })
+      const host = ScriptedWorkflows.make()
       const disk = yield* makeDisk
-      const journal = yield* build(disk.storage, () => Effect.fail("no"))
-      yield* Effect.forkChild(journal.run)
-      yield* Advance.advance("4 minutes", "1 second")
-      assert.deepInclude((yield* journal.list)[0], { state: "stopped", failuresInRow: 3, ran: 3 })
-    })
-  )
-
-  it.effect("that throw, or are no effects, fail", () =>
-    Effect.gen(function* () {
-      const runs: ReadonlyArray<() => unknown> = [
-        () => {
-          throw new Error("no")
-        },
-        () => undefined,
-        () => Promise.resolve()
-      ]
-      for (const run of runs) {
-        const { storage } = yield* makeDisk
-        const journal = yield* build(storage, run as () => Effect.Effect<unknown>)
-        yield* TestClock.adjust(minute)
+      const ticked = Effect.gen(function* () {
+        const { journal } = yield* start(disk, host, [everyMinute])
+        yield* clock.pass("60000500 micros")
         yield* journal.tick
-        yield* Advance.settle
-        yield* TestClock.adjust(2000)
-        yield* journal.tick
-        assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "failed" })
-      }
-    })
-  )
-
-  it.effect("need what each of them needs", () =>
-    Effect.gen(function* () {
-      class Mail extends Context.Service<Mail, { readonly sent: Array<string> }>()("test/Mail") {}
-      class Desk extends Context.Service<Desk, { readonly name: string }>()("test/Desk") {}
-      const schedules = ScheduleJournal.layerEffects({
-        report: {
-          everySeconds: 60,
-          input: { to: "all" },
-          run: ({ runId, input }) => Effect.map(Mail, ({ sent }) => void sent.push(`${runId} ${JSON.stringify(input)}`))
-        },
-        sweep: {
-          cron: "* * * * *",
-          run: Effect.fnUntraced(function* ({ runId }) {
-            const { name } = yield* Desk
-            ;(yield* Mail).sent.push(`${runId} ${name}`)
-          })
-        },
-        idle: { everySeconds: 3600, run: () => Effect.void }
+        return yield* journal.list
       })
-      // Fails to compile when a need is lost or one too many is there.
-      type Needs = Layer.Services<typeof schedules>
-      const exactly: [Needs, Storage.Storage | Mail | Desk] extends [Storage.Storage | Mail | Desk, Needs]
-        ? true
-        : false = true
-      assert.isTrue(exactly)
-      yield* TestClock.setTime(beginning)
-      const disk = yield* makeDisk
-      const sent: Array<string> = []
-      const context = yield* Layer.build(
-        schedules.pipe(
-          Layer.provide([
-            Layer.succeed(Storage.Storage, disk.storage),
-            Layer.succeed(Mail, { sent }),
-            Layer.succeed(Desk, { name: "front" })
-          ])
-        )
-      )
-      yield* TestClock.adjust(minute)
-      yield* Context.get(context, ScheduleJournal.ScheduleJournal).tick
-      yield* Advance.settle
-      assert.sameMembers(sent, ['report@1.1 {"to":"all"}', "sweep@1.1 front"])
-    })
-  )
-
-  it.effect("that a crash cuts off are lost, and never run twice", () =>
-    Effect.gen(function* () {
-      const disk = yield* makeDisk
-      const begun = yield* Deferred.make<void>()
-      const scope = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const journal = yield* build(disk.storage, () =>
-            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
-          )
-          yield* TestClock.adjust(minute)
-          yield* journal.tick
-          yield* Deferred.await(begun)
-          // The process dies: nothing of it is written any more.
-          disk.fault = { kind: "fail", written: false, after: 0 }
-          return Exit.void
-        })
-      )
-      assert.isTrue(Exit.isSuccess(scope))
-      yield* revive(disk)
-      let runs = 0
-      const journal = yield* build(disk.storage, () => Effect.sync(() => void runs++))
-      yield* journal.tick
-      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
-      assert.strictEqual(runs, 0)
-      yield* TestClock.adjust(minute)
-      yield* journal.tick
-      yield* Advance.settle
-      assert.strictEqual(runs, 1)
+      const [summary] = yield* Effect.provide(ticked, clock.layer)
+      assert.deepInclude(summary, { ran: 1, nextAt: beginning + 2 * minute })
     })
   )
 })

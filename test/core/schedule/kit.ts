@@ -1,4 +1,4 @@
-import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { ScriptedWorkflows } from "shiftboss/testing"
@@ -16,6 +16,8 @@ export interface Fault {
  * every one of those.
  */
 const makeLogs = () => {
+  const kept = (entries: ReadonlyArray<Storage.Json>) =>
+    entries.map((entry) => JSON.parse(JSON.stringify(entry)) as Storage.Json)
   const logs = new Map<string, ReadonlyArray<Storage.Json>>()
   const held = new Set<string>()
   const stored = (log: string) => Stream.suspend(() => Stream.fromIterable(logs.get(log) ?? []))
@@ -33,8 +35,8 @@ const makeLogs = () => {
         Effect.as<Storage.Log<Storage.Json>>({
           name: log,
           replay: stored(log),
-          append: (entries) => Effect.sync(() => void logs.set(log, [...(logs.get(log) ?? []), ...entries])),
-          replace: (entries) => Effect.sync(() => void logs.set(log, [...entries]))
+          append: (entries) => Effect.sync(() => void logs.set(log, [...(logs.get(log) ?? []), ...kept(entries)])),
+          replace: (entries) => Effect.sync(() => void logs.set(log, kept(entries)))
         })
       ),
     read: stored,
@@ -51,6 +53,11 @@ export const makeDisk = Effect.gen(function* () {
     fault: undefined as Fault | undefined,
     crashed: yield* Deferred.make<void>(),
     appends: 0,
+    /** What every rewriting of a log comes to. */
+    rewriting: "done" as "done" | "fail" | "fence",
+    rewrites: 0,
+    /** How often a log was opened. */
+    opens: 0,
     /** What another version or a person left in the log; the holder knows nothing of it. */
     write: (entries: ReadonlyArray<ScheduleJournal.ScheduleEvent>, version = 1) =>
       Effect.suspend(() => {
@@ -70,9 +77,16 @@ export const makeDisk = Effect.gen(function* () {
   }
   function withFaults(log: Storage.Log<Storage.Json>): Storage.Log<Storage.Json> {
     disk.opened.set(log.name, log)
+    disk.opens++
     const failure = new Storage.StorageError({ operation: "append", log: log.name, remedy: "Wait.", cause: "scripted" })
     return {
       ...log,
+      replace: (entries) =>
+        Effect.suspend(() => {
+          disk.rewrites++
+          if (disk.rewriting === "done") return log.replace(entries)
+          return Effect.fail(disk.rewriting === "fail" ? failure : new Storage.LogFenced({ log: log.name }))
+        }),
       append: (entries) =>
         Effect.suspend(() => {
           disk.appends++
@@ -131,24 +145,6 @@ export const untilCrash = Effect.fnUntraced(function* <A, E>(disk: Disk, effect:
 export const revive = Effect.fnUntraced(function* (disk: Disk) {
   disk.fault = undefined
   disk.crashed = yield* Deferred.make<void>()
-})
-
-/** Wall and monotonic time, moved separately. Sleepers wake by monotonic time, as real timers do. */
-export const makeWallClock = Effect.gen(function* () {
-  const clock = yield* TestClock.make()
-  let offsetMillis = 0
-  const wall: Clock.Clock = {
-    ...clock,
-    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + offsetMillis,
-    currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe() + offsetMillis),
-    currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n,
-    currentTimeNanos: Effect.sync(() => clock.currentTimeNanosUnsafe() + BigInt(offsetMillis) * 1_000_000n)
-  }
-  return {
-    provide: Effect.provideService(Clock.Clock, wall),
-    step: (byMillis: number) => Effect.sync(() => void (offsetMillis += byMillis)),
-    advance: (millis: number) => clock.adjust(millis)
-  }
 })
 
 export const minute = 60_000

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Result, Schema } from "effect"
+import { Cause, Effect, Exit, Result, Schema } from "effect"
 import { ScheduleJournal } from "shiftboss"
+import * as Journal from "../../../src/core/internal/schedule/journal.ts"
+import { makeDisk } from "./kit.ts"
 
 const none = { missed: 0, overlap: 0, refused: 0, paused: 0, stopped: 0, removed: 0 }
 
@@ -119,4 +121,27 @@ describe("ScheduleProgress", () => {
       assert.isTrue(Result.isFailure(decode({ ...sound, ...wrong })), JSON.stringify(wrong))
     }
   })
+})
+
+describe("the journal", () => {
+  it.effect("writes nothing that would leave a schedule breaking a rule", () =>
+    Effect.gen(function* () {
+      const disk = yield* makeDisk
+      const journal = yield* Journal.make(disk.storage, "schedules")
+      const stopped = { _tag: "ScheduleStopped", workflowId: "a", at: 1, slot: 7 } as const
+      const declared = {
+        _tag: "ScheduleDeclared",
+        workflowId: "a",
+        at: 1,
+        everySeconds: 60,
+        failuresInARow: 3
+      } as const
+      for (const events of [[stopped], [{ ...declared, nextAt: 60_001 }, stopped]]) {
+        const exit = yield* Effect.exit(journal.commit(() => events))
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+      }
+      assert.deepStrictEqual(yield* disk.entries(), [])
+      assert.strictEqual(journal.schedules().size, 0)
+    })
+  )
 })

@@ -54,6 +54,28 @@ describe("what a crash leaves pending", () => {
     })
   )
 
+  it.effect("of a run that the host took and does not know any more is lost, and not submitted again", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      yield* after(minute)
+      Object.assign(host.workflows, { outcome: () => Effect.succeed("unknown") })
+      yield* after(2000)
+      assert.deepInclude(yield* journal.explain("a", 1), { _tag: "Ran", ending: "lost" })
+      assert.deepStrictEqual(slotsOf(host.submitted), [1])
+    })
+  )
+
+  it.effect("of a schedule that is removed is refused when the host never saw it", () =>
+    Effect.gen(function* () {
+      const { host, restart, after, summary } = yield* leavePending("silent")
+      yield* restart([])
+      yield* after(0)
+      assert.deepStrictEqual(host.submitted, [])
+      const { declared, ran, skipped, lastSlot } = yield* summary("a")
+      assert.deepStrictEqual([declared, ran, skipped.removed, lastSlot], [false, 0, 1, 1])
+    })
+  )
+
   it.effect("of a run whose host died is lost, and the next slot runs", () =>
     Effect.gen(function* () {
       const { host, journal, after, summary } = yield* makeWorld([everyMinute])
@@ -200,6 +222,67 @@ describe("the journal", () => {
       assert.deepStrictEqual(yield* world.summary("a"), before)
       assert.deepInclude(yield* world.journal.explain("a", 3), { _tag: "Forgotten" })
       assert.deepInclude(yield* world.journal.explain("a", 1190), { _tag: "Ran" })
+    })
+  )
+
+  const many = Array.from({ length: 20 }, (_, i) => ({ workflowId: `w${i}`, everySeconds: 60 }))
+
+  it.effect("that cannot be rewritten is tried again when it has doubled, and loses nothing", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld(many)
+      const { disk, host } = world
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fail"
+      // three entries a slot
+      for (let i = 0; i < 40; i++) yield* world.after(minute)
+      assert.deepStrictEqual([disk.rewrites, disk.opens], [2, 3])
+      assert.strictEqual((yield* disk.entries()).length, 20 * 40 * 3)
+      disk.rewriting = "done"
+      for (let i = 0; i < 30; i++) yield* world.after(minute)
+      assert.strictEqual(disk.rewrites, 3)
+      assert.isBelow((yield* disk.entries()).length, 1000)
+      const slots = (yield* world.journal.list).map(({ ran, lastSlot }) => [ran, lastSlot])
+      assert.deepStrictEqual(
+        slots,
+        many.map(() => [70, 70])
+      )
+    })
+  )
+
+  it.effect("that was left long is rewritten by the next start", () =>
+    Effect.gen(function* () {
+      const { disk, host, after, restart } = yield* makeWorld(many)
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fail"
+      for (let i = 0; i < 20; i++) yield* after(minute)
+      assert.strictEqual((yield* disk.entries()).length, 20 * 20 * 3)
+      disk.rewriting = "done"
+      yield* restart()
+      assert.strictEqual((yield* disk.entries()).length, many.length)
+    })
+  )
+
+  it.effect("that was taken over when it was to be rewritten ends the loop as well", () =>
+    Effect.gen(function* () {
+      const { disk, host, journal } = yield* makeWorld(many)
+      host.endsAtOnce = "succeeded"
+      disk.rewriting = "fence"
+      const loop = yield* Effect.forkChild(Effect.flip(journal.run))
+      yield* Advance.advance("20 minutes", "1 minute")
+      assert.strictEqual((yield* Fiber.join(loop)).reason, "JournalLost")
+      assert.strictEqual((yield* Effect.flip(journal.tick)).reason, "JournalLost")
+      assert.strictEqual(disk.rewrites, 1)
+    })
+  )
+
+  it.effect("that could not be written for one schedule is read again for the others at once", () =>
+    Effect.gen(function* () {
+      const { disk, host, after } = yield* makeWorld(many)
+      disk.fault = { kind: "fail", written: false, after: 5 }
+      assert.strictEqual((yield* Effect.flip(after(minute))).reason, "JournalFailed")
+      assert.strictEqual(host.submitted.length, many.length - 1)
+      yield* after(5000)
+      assert.strictEqual(host.submitted.length, many.length)
     })
   )
 })

@@ -12,6 +12,8 @@ describe("overlap", () => {
     Effect.gen(function* () {
       const { host, journal, after, summary } = yield* makeWorld([everyMinute])
       yield* after(minute)
+      // nobody can have submitted it before, so it is not asked after first
+      assert.strictEqual(host.asked, 1)
       yield* after(minute)
       host.end("succeeded")
       yield* after(20_000)
@@ -89,6 +91,8 @@ describe("pause and resume", () => {
       assert.deepStrictEqual(host.submitted, [])
       yield* after(1)
       assert.deepStrictEqual(slotsOf(host.submitted), [1])
+      yield* journal.pause("a", "again")
+      assert.isUndefined((yield* journal.resume("a")).note)
     })
   )
 
@@ -173,6 +177,41 @@ describe("runNow", () => {
       for (const id of [null, undefined, 5, {}]) {
         assert.strictEqual((yield* Effect.flip(journal.pause(id as never)))._tag, "UnknownSchedule")
       }
+    })
+  )
+})
+
+describe("requests that make no sense", () => {
+  it.effect("are refused, and change nothing", () =>
+    Effect.gen(function* () {
+      const { journal, disk } = yield* makeWorld([everyMinute])
+      const before = disk.appends
+      for (const value of [
+        null,
+        {},
+        [],
+        Symbol("no"),
+        () => 1,
+        Object.create(null),
+        0,
+        -1,
+        1.5,
+        "1",
+        Infinity,
+        2 ** 53
+      ]) {
+        const odd = value as never
+        const errors = [
+          yield* Effect.flip(journal.preview("a", odd)),
+          yield* Effect.flip(journal.explain("a", odd)),
+          ...(typeof value === "string" ? [] : [yield* Effect.flip(journal.pause("a", odd))])
+        ]
+        for (const error of errors) assert.strictEqual(error._tag, "InvalidRequest")
+        assert.strictEqual((yield* Effect.flip(journal.runNow(odd)))._tag, "UnknownSchedule")
+      }
+      assert.strictEqual((yield* Effect.flip(journal.preview("a", 1001)))._tag, "InvalidRequest")
+      assert.strictEqual((yield* Effect.flip(journal.resume("a", "x".repeat(1001))))._tag, "InvalidRequest")
+      assert.strictEqual(disk.appends, before)
     })
   )
 })

@@ -10,6 +10,7 @@ import * as decide from "./decide.ts"
 import { downOf } from "./failures.ts"
 import { applyEnded } from "./metrics.ts"
 import { beginEnding, breakWith, happened, type Run, shown } from "./run.ts"
+import { spanned } from "./span.ts"
 import { applyName, type Applying } from "./state.ts"
 
 type Improve = NonNullable<Run["workload"]["improve"]>
@@ -50,10 +51,11 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
   run.applies.push(begun.apply)
   run.changed()
   const exit = yield* Effect.exit(
-    Effect.withSpan(call(run, improve, begun, again), "shiftboss.apply", {
-      attributes: { apply: begun.apply, requests: begun.requests.length, again },
-      captureStackTrace: false
-    })
+    spanned(
+      "shiftboss.apply",
+      () => ({ apply: begun.apply, requests: begun.requests.length, again }),
+      call(run, improve, begun, again)
+    )
   )
   const at = yield* Clock.currentTimeMillis
   const { apply: name } = begun

@@ -187,7 +187,7 @@ const loop = Effect.fnUntraced(function* (run: Run) {
     const action = next(run.state, run.live, now)
     switch (action._tag) {
       case "Claim":
-        yield* claim(run, action)
+        yield* claim(run, action, now)
         break
       case "Apply":
         yield* beginApply(run, run.workload.improve!)
@@ -208,15 +208,15 @@ const loop = Effect.fnUntraced(function* (run: Run) {
 })
 
 /** A recheck may be of a case that is selected no more: then it only has to be said. */
-const claim = (run: Run, { case: id, lane }: Extract<Action, { readonly _tag: "Claim" }>): Effect.Effect<void> => {
+const claim = (run: Run, { case: id, lane }: Extract<Action, { readonly _tag: "Claim" }>, now: number) => {
   const { rechecks, selection } = run.live
   const host = run.workload.improve?.recheck
   if (lane === "recheck" && rechecks !== undefined && host !== undefined) {
-    return occupy(run, selection.byId.get(id) ?? { id }, recheck(run, id, rechecks, host))
+    return occupy(run, selection.byId.get(id) ?? { id }, recheck(run, id, rechecks, host), now)
   }
   if (lane === "fresh") selection.fresh--
   const case_ = selection.byId.get(id)!
-  return occupy(run, case_, train(run, case_))
+  return occupy(run, case_, train(run, case_), now)
 }
 
 /** True when something happened within that time. */

@@ -3,24 +3,34 @@
  */
 import { type Effect, Metric } from "effect"
 
-const cases = Metric.counter("shiftboss_cases", {
-  description: "Cases that left their seat, by how.",
-  incremental: true
-})
-const steps = Metric.counter("shiftboss_steps", { description: "Steps that ended.", incremental: true })
-const applies = Metric.counter("shiftboss_applies", { description: "Applies that ended, by how.", incremental: true })
+/** Made once for each way: a metric finds its place among all others by a key that it keeps. */
+const counted = <How extends string>(
+  metric: Metric.Counter<number>,
+  ...ways: ReadonlyArray<How>
+): { readonly [how in How]: Effect.Effect<void> } =>
+  Object.fromEntries(ways.map((how) => [how, Metric.update(Metric.withAttributes(metric, { how }), 1)])) as {
+    readonly [how in How]: Effect.Effect<void>
+  }
 
-export const stepsEnded: Effect.Effect<void> = Metric.update(steps, 1)
+const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
 
-export const caseLeft = (how: string): Effect.Effect<void> => Metric.update(Metric.withAttributes(cases, { how }), 1)
+const cases = counted(
+  counter("shiftboss_cases", "Cases that left their seat, by how."),
+  ...(["completed", "difficult", "failed", "parked", "held", "stopped"] as const)
+)
+const applies = counted(
+  counter("shiftboss_applies", "Applies that ended, by how."),
+  ...(["Changed", "Skipped", "Failed"] as const)
+)
+const rechecks = counted(
+  counter("shiftboss_rechecks", "Rechecks that ended, by how."),
+  ...(["Passed", "Regressed", "Void"] as const)
+)
 
-export const applyEnded = (how: string): Effect.Effect<void> =>
-  Metric.update(Metric.withAttributes(applies, { how }), 1)
+export const stepsEnded: Effect.Effect<void> = Metric.update(counter("shiftboss_steps", "Steps that ended."), 1)
 
-const rechecks = Metric.counter("shiftboss_rechecks", {
-  description: "Rechecks that ended, by how.",
-  incremental: true
-})
+export const caseLeft = (how: keyof typeof cases): Effect.Effect<void> => cases[how]
 
-export const recheckEnded = (how: string): Effect.Effect<void> =>
-  Metric.update(Metric.withAttributes(rechecks, { how }), 1)
+export const applyEnded = (how: keyof typeof applies): Effect.Effect<void> => applies[how]
+
+export const recheckEnded = (how: keyof typeof rechecks): Effect.Effect<void> => rechecks[how]

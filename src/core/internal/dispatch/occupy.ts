@@ -1,12 +1,13 @@
 /**
  * Work from the moment it gets its seat until it has left it.
  */
-import { Clock, Deferred, Effect, type Exit, Fiber } from "effect"
+import { Deferred, Effect, type Exit, Fiber } from "effect"
 import type { Case } from "../../Case.ts"
 import type { Seat } from "../../Dispatcher.ts"
 import { revOf } from "./decide.ts"
 import { happened, type Memory, type Occupant, type OnRecheck, type Run } from "./run.ts"
 import * as seat from "./seat.ts"
+import { spanned } from "./span.ts"
 
 /** What runs on a seat. */
 export interface Work {
@@ -41,10 +42,10 @@ const nothing: Memory = {
   }
 }
 
-/** Gives the case a seat for a piece of work. The seat is free again when that is over; never fails. */
-export const occupy = Effect.fnUntraced(function* (run: Run, case_: Case, piece: Piece) {
+/** Gives the case a seat, at that time, for a piece of work. The seat is free again when that is over; never fails. */
+export const occupy = (run: Run, case_: Case, piece: Piece, now: number): Effect.Effect<unknown> => {
   const number = run.live.freeSeats.pop()
-  if (number === undefined) return yield* Effect.die("a case was claimed with no seat free")
+  if (number === undefined) return Effect.die("a case was claimed with no seat free")
   const occupant: Occupant = {
     case: case_.id,
     rev: revOf(case_),
@@ -55,48 +56,58 @@ export const occupy = Effect.fnUntraced(function* (run: Run, case_: Case, piece:
     withdrawal: undefined,
     left: false,
     step: null,
-    since: yield* Clock.currentTimeMillis
+    since: now
   }
   run.live.running.set(case_.id, number)
   run.occupants.set(case_.id, occupant)
-  yield* Effect.forkDetach(Effect.uninterruptible(onSeat(run, piece, occupant)), { startImmediately: true })
-})
+  return Effect.forkDetach(Effect.uninterruptible(onSeat(run, piece, occupant)), { startImmediately: true })
+}
 
-const onSeat = Effect.fnUntraced(function* (run: Run, piece: Piece, occupant: Occupant) {
-  const work = yield* piece.begin(occupant)
-  if (work !== undefined) {
+// Without a generator, as all that a case goes through: at a few microseconds a case they would be a third of its cost.
+const onSeat = (run: Run, piece: Piece, occupant: Occupant): Effect.Effect<void> => {
+  const done = Effect.flatMap(piece.begin(occupant), (work) => {
+    if (work === undefined) return Effect.undefined
     occupant.recheck = work.recheck
     occupant.memory = work.memory
-  }
-  const exit = work === undefined || occupant.withdrawal !== undefined ? undefined : yield* host(run, occupant, work)
-  occupant.left = true
-  yield* piece.finish(occupant, exit, () => {
-    run.occupants.delete(occupant.case)
-    run.live.running.delete(occupant.case)
-    run.live.freeSeats.push(occupant.seat, occupant.seat)
+    return occupant.withdrawal === undefined ? host(run, occupant, work) : Effect.undefined
   })
-  happened(run)
-})
+  return Effect.flatMap(done, (exit) => {
+    occupant.left = true
+    const finish = piece.finish(occupant, exit, () => {
+      run.occupants.delete(occupant.case)
+      run.live.running.delete(occupant.case)
+      run.live.freeSeats.push(occupant.seat, occupant.seat)
+    })
+    return Effect.map(finish, () => happened(run))
+  })
+}
 
 /**
  * Runs the host's function in a fiber of its own until it ends or the seat is taken back. Then its fiber is interrupted
  * from outside, whatever it catches, and only one that ignores even that outlives its seat: it is remembered as unwinding.
  */
-const host = Effect.fnUntraced(function* (run: Run, occupant: Occupant, work: Work) {
+const host = (run: Run, occupant: Occupant, work: Work): Effect.Effect<Exit.Exit<unknown, unknown> | undefined> => {
   const { case: id, rev, seat: number, recheck } = occupant
-  const hosted = Effect.withSpan(
-    Effect.scoped(Effect.suspend(() => work.run(seat.make(run, occupant)))),
+  const hosted = spanned(
     recheck === null ? "shiftboss.case" : "shiftboss.recheck",
-    { attributes: { case: id, rev, seat: number, ...recheck }, captureStackTrace: false }
+    () => ({ case: id, rev, seat: number, ...recheck }),
+    Effect.scoped(Effect.suspend(() => work.run(seat.make(run, occupant))))
   )
-  const fiber = yield* Effect.forkDetach(Effect.interruptible(hosted), { startImmediately: true })
-  run.alive.add(fiber)
-  fiber.addObserver(() => {
-    run.alive.delete(fiber)
-    Deferred.doneUnsafe(occupant.over, Effect.void)
+  return Effect.flatMap(Effect.forkDetach(Effect.interruptible(hosted), { startImmediately: true }), (fiber) => {
+    const exit = fiber.pollUnsafe()
+    if (exit !== undefined && occupant.withdrawal === undefined) return Effect.succeed(exit)
+    run.alive.add(fiber)
+    fiber.addObserver(() => {
+      run.alive.delete(fiber)
+      Deferred.doneUnsafe(occupant.over, Effect.void)
+    })
+    return Effect.flatMap(Deferred.await(occupant.over), () =>
+      occupant.withdrawal === undefined ? Effect.succeed(fiber.pollUnsafe()) : unwind(run, occupant, fiber)
+    )
   })
-  yield* Deferred.await(occupant.over)
-  if (occupant.withdrawal === undefined) return fiber.pollUnsafe()
+}
+
+const unwind = Effect.fnUntraced(function* (run: Run, occupant: Occupant, fiber: Fiber.Fiber<unknown, unknown>) {
   fiber.interruptUnsafe()
   if (fiber.pollUnsafe() === undefined) {
     const gone = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), run.options.grace)

@@ -8,6 +8,7 @@ import { TurnDone } from "../../Turn.ts"
 import { codecOf, json, type JsonCodec } from "./json.ts"
 import { stepsEnded } from "./metrics.ts"
 import { away, type Occupant, type Run, withdraw } from "./run.ts"
+import { spanned } from "./span.ts"
 import { run as runTurn } from "./turn.ts"
 
 /** The step a fiber is in. */
@@ -22,7 +23,7 @@ const isOpen = (occupant: Occupant) => occupant.withdrawal === undefined && !occ
 const operations = (occupant: Occupant) => {
   const one = Semaphore.makeUnsafe(1)
   const used = new Set<string>()
-  return <A, E, R>(kind: string, name: string, body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  return <A, E, R>(kind: string, name: string, body: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
       const outer = fiber.getRef(InStep)
       if (typeof name !== "string" || name === "") {
@@ -35,7 +36,7 @@ const operations = (occupant: Occupant) => {
         return misuse(occupant, `the name "${name}" is used twice`, "in a loop, number the names")
       }
       used.add(name)
-      return one.withPermit(Effect.suspend(() => (isOpen(occupant) ? body : away)))
+      return one.withPermit(Effect.suspend(() => (isOpen(occupant) ? body() : away)))
     })
 }
 
@@ -72,18 +73,12 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
     codec: JsonCodec,
     effect: Effect.Effect<unknown, unknown, unknown>
   ) =>
-    guarded(
-      kind,
-      name,
-      Effect.suspend(() => {
-        const steps = memory.steps()
-        if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
-        return Effect.withSpan(live(run, occupant, name, codec, options, effect), `shiftboss.${kind}`, {
-          attributes: { case: occupant.case, [kind]: name },
-          captureStackTrace: false
-        })
-      })
-    )
+    guarded(kind, name, () => {
+      const steps = memory.steps()
+      if (steps?.has(name) === true) return decodeResult(occupant, name, codec, steps.get(name))
+      const step = live(run, occupant, name, codec, options, effect)
+      return spanned(`shiftboss.${kind}`, () => ({ case: occupant.case, [kind]: name }), step)
+    })
 
   const step = (name: string, ...rest: readonly [Effect.Effect<unknown, unknown, unknown>] | StepArguments) => {
     const [options, effect]: StepArguments = rest.length === 1 ? [{}, rest[0]] : rest
@@ -104,8 +99,8 @@ export const make = (run: Run, occupant: Occupant): Seat<unknown> => {
   return {
     info,
     step: step as Seat["step"],
-    park: (name, request) => guarded("park", name, park(run, occupant, name, request)),
-    hold: (name, until) => guarded("hold", name, hold(occupant, name, until)),
+    park: (name, request) => guarded("park", name, () => park(run, occupant, name, request)),
+    hold: (name, until) => guarded("hold", name, () => hold(occupant, name, until)),
     turn: turn as Seat["turn"]
   }
 }
@@ -179,29 +174,32 @@ const live = (
     run.changed()
     return Effect.scoped(Effect.provideService(effect, InStep, name))
   })
-  return Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const value = yield* Effect.ensuring(
-        restore(options.reads === true ? run.gate.read(body) : body),
-        Effect.sync(() => {
-          occupant.step = null
-          run.changed()
-        })
-      )
-      if (occupant.left && occupant.withdrawal === undefined) return yield* away
-      const result = yield* encodeResult(occupant, name, codec, value)
-      const at = yield* Clock.currentTimeMillis
+  const stored = (result: Json | undefined) =>
+    Effect.flatMap(Clock.currentTimeMillis, (at) => {
       const event = occupant.memory.stepEnded(at, result === undefined ? { step: name } : { step: name, result })
-      // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
-      yield* Effect.catch(
-        run.journal.commit([event], () => {
-          run.row = []
-        }),
-        () => leave
-      )
-      yield* stepsEnded
-      if (run.live.ending) return yield* leave
-      return yield* decodeResult(occupant, name, codec, result)
+      const commit = run.journal.commit([event], () => {
+        run.row = []
+      })
+      return Effect.matchEffect(commit, {
+        // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
+        onFailure: () => leave,
+        onSuccess: () =>
+          Effect.flatMap(stepsEnded, () => (run.live.ending ? leave : decodeResult(occupant, name, codec, result)))
+      })
     })
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.onExit(restore(options.reads === true ? run.gate.read(body) : body), () => {
+        occupant.step = null
+        run.changed()
+        return Effect.void
+      }),
+      (value) => {
+        if (occupant.left && occupant.withdrawal === undefined) return away
+        return value === undefined
+          ? stored(undefined)
+          : Effect.flatMap(encodeResult(occupant, name, codec, value), stored)
+      }
+    )
   )
 }

@@ -89,7 +89,7 @@ export const initial = (): State => ({
 // -----------------------------------------------------------------------------
 
 /** Case ids are any strings, so the separator is escaped: two cases never share a key. */
-const escaped = (id: string) => id.replaceAll("%", "%25").replaceAll("/", "%2F")
+const escaped = (id: string) => (/[%/]/.test(id) ? id.replaceAll("%", "%25").replaceAll("/", "%2F") : id)
 
 /** Names the work on a case for ever. */
 export const keyOf = (id: string, rev: number, round: number): string =>

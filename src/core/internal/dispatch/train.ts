@@ -27,18 +27,19 @@ export const train = (run: Run, case_: Case): Piece => ({
       onSuccess: () => work
     })
   },
-  finish: Effect.fnUntraced(function* (occupant, exit, leave) {
+  finish: (occupant, exit, leave) => {
     // Whatever a host answered with, its seat has to be free again.
-    const events = yield* Effect.catchCause(settled(run, occupant, exit as TrainExit | undefined), (cause) =>
+    const settling = Effect.catchCause(settled(run, occupant, exit as TrainExit | undefined), (cause) =>
       failed(run, shown(cause), { at: occupant.since, case: occupant.case, rev: occupant.rev }, true)
     )
     const left = () => {
       leave()
       if (occupant.withdrawal?._tag === "Held") awaitHold(run.state, run.live, occupant.case)
     }
-    if (events.length === 0) return left()
-    yield* Effect.catch(run.journal.commit(events, left), () => Effect.sync(left))
-  })
+    return Effect.flatMap(settling, (events) =>
+      events.length === 0 ? Effect.sync(left) : Effect.catch(run.journal.commit(events, left), () => Effect.sync(left))
+    )
+  }
 })
 
 /** What a case is told of before it runs: a new rev drops what was done for the old one, a failure is cleared. */
@@ -65,17 +66,17 @@ const memoryOf = (run: Run, case_: Case): Memory => {
 type TrainExit = Exit.Exit<CaseResult<Json | void>, unknown>
 
 /** What is journaled of how the case left its seat. */
-const settled = Effect.fnUntraced(function* (run: Run, occupant: Occupant, exit: TrainExit | undefined) {
-  const of = { at: yield* Clock.currentTimeMillis, case: occupant.case, rev: occupant.rev }
-  const { withdrawal } = occupant
-  if (withdrawal !== undefined) return yield* withdrawn(run, occupant, of)
-  if (exit === undefined) return []
-  if (Exit.isSuccess(exit)) return yield* ended(run, occupant, exit.value, of)
-  const down = downOf(exit)
-  if (down === undefined) return yield* failed(run, shown(exit.cause), of, !Cause.hasInterruptsOnly(exit.cause))
-  breakWith(run, down)
-  return []
-})
+const settled = (run: Run, occupant: Occupant, exit: TrainExit | undefined): Events =>
+  Effect.flatMap(Clock.currentTimeMillis, (at) => {
+    const of = { at, case: occupant.case, rev: occupant.rev }
+    if (occupant.withdrawal !== undefined) return withdrawn(run, occupant, of)
+    if (exit === undefined) return Effect.succeed([])
+    if (Exit.isSuccess(exit)) return ended(run, occupant, exit.value, of)
+    const down = downOf(exit)
+    if (down === undefined) return failed(run, shown(exit.cause), of, !Cause.hasInterruptsOnly(exit.cause))
+    breakWith(run, down)
+    return Effect.succeed([])
+  })
 
 type OfCase = { readonly at: number; readonly case: string; readonly rev: number }
 type Events = Effect.Effect<ReadonlyArray<DispatcherEvent>>

@@ -10,7 +10,6 @@ export class Agenda {
   readonly #heap = new Heap<string>()
 
   set(workflowId: string, at: number): void {
-    if (this.#at.get(workflowId) === at) return
     if (at === Infinity) {
       this.#at.delete(workflowId)
       return
@@ -18,6 +17,11 @@ export class Agenda {
     this.#at.set(workflowId, at)
     this.#heap.push(at, workflowId)
     if (this.#heap.size > 2 * this.#at.size + fewEntries) this.#rebuild()
+  }
+
+  /** How many entries it keeps, replaced ones included. */
+  get size(): number {
+    return this.#heap.size
   }
 
   /** When the first of them is to be looked at; `Infinity` when none is. */

@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import * as Decide from "./decide.ts"
-import { InvalidRequest, SchedulesUnavailable, UnknownSchedule } from "./errors.ts"
+import { InvalidRequest, SchedulesUnavailable, shown, UnknownSchedule } from "./errors.ts"
 import { askAfterRun, catchUp, type Parts, record, settle } from "./look.ts"
 import { manualRunIdOf, type ScheduleProgress } from "./progress.ts"
 import * as View from "./view.ts"
@@ -33,7 +33,12 @@ const known = ({ journal, declared }: Parts, workflowId: string): Effect.Effect<
   Effect.suspend(() => {
     const progress = declared.has(workflowId) ? journal.schedules().get(workflowId) : undefined
     return progress === undefined
-      ? Effect.fail(new UnknownSchedule({ workflowId: String(workflowId), declared: [...declared.keys()] }))
+      ? Effect.fail(
+          new UnknownSchedule({
+            workflowId: typeof workflowId === "string" ? workflowId : shown(workflowId),
+            declared: [...declared.keys()]
+          })
+        )
       : Effect.succeed(progress)
   })
 

@@ -1,6 +1,14 @@
 import { Schema } from "effect"
 
-const shown = 10
+const listed = 10
+const longestShown = 100
+
+/** What a caller gave, as a message shows it: of what is not plain only the type, for it may throw when it is read. */
+export const shown = (value: unknown): string => {
+  if (typeof value === "string") return `"${value.slice(0, longestShown)}"`
+  const isPlain = value === null || ["number", "boolean", "bigint", "undefined"].includes(typeof value)
+  return isPlain ? String(value) : `of the type ${typeof value}`
+}
 
 /** No schedule of that id is declared. Not worth retrying. */
 export class UnknownSchedule extends Schema.TaggedError<UnknownSchedule>()("UnknownSchedule", {
@@ -8,8 +16,8 @@ export class UnknownSchedule extends Schema.TaggedError<UnknownSchedule>()("Unkn
   declared: Schema.Array(Schema.String)
 }) {
   override get message(): string {
-    const more = this.declared.length > shown ? `, and ${this.declared.length - shown} more` : ""
-    const names = this.declared.slice(0, shown).map((name) => `"${name}"`)
+    const more = this.declared.length > listed ? `, and ${this.declared.length - listed} more` : ""
+    const names = this.declared.slice(0, listed).map((name) => `"${name}"`)
     return (
       `no schedule "${this.workflowId}" is declared; declared are: ${names.join(", ") || "none"}${more}. ` +
       `Correct the id, or declare it and start again.`

@@ -2,7 +2,15 @@
  * What the journal records of its schedules: one entry an event, and one `ScheduleSaved` a schedule after compaction.
  */
 import { Schema } from "effect"
-import { CronCadence, EverySeconds, PendingRun, PendingSkip, RunEnding, ScheduleProgress } from "./progress.ts"
+import {
+  CronCadence,
+  EverySeconds,
+  FailuresInARow,
+  PendingRun,
+  PendingSkip,
+  RunEnding,
+  ScheduleProgress
+} from "./progress.ts"
 
 const about = { workflowId: Schema.String, /** Epoch milliseconds. */ at: Schema.Int }
 const note = { note: Schema.optionalKey(Schema.String) }
@@ -12,12 +20,12 @@ const ScheduleDeclared = Schema.TaggedStruct("ScheduleDeclared", {
   ...about,
   everySeconds: Schema.optionalKey(EverySeconds),
   cron: Schema.optionalKey(CronCadence),
-  failuresInARow: Schema.Int,
+  failuresInARow: FailuresInARow,
   nextAt: Schema.Int
 })
 
 /** Another number of failures stops it from now on. */
-const ScheduleEdited = Schema.TaggedStruct("ScheduleEdited", { ...about, failuresInARow: Schema.Int })
+const ScheduleEdited = Schema.TaggedStruct("ScheduleEdited", { ...about, failuresInARow: FailuresInARow })
 
 /** The host declares it no longer. */
 const ScheduleRemoved = Schema.TaggedStruct("ScheduleRemoved", about)

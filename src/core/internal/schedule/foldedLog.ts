@@ -2,9 +2,10 @@
  * A log and what is folded from it, always in agreement. An append that failed or was interrupted may or may not be in
  * the log, so the log is opened and read again before anything else is decided: memory never guesses.
  */
-import { Clock, Effect, Exit, Scope, Semaphore, Stream } from "effect"
+import { Effect, Exit, Scope, Semaphore, Stream } from "effect"
 import { type Log, LogCorrupt, type LogFenced, type OpenError, type StorageError } from "../../Storage.ts"
 import { SchedulesUnavailable } from "./errors.ts"
+import { now as clockNow } from "./now.ts"
 
 /** How many appends may be under way at a time: the storage writes them as one group. */
 const appends = 256
@@ -43,6 +44,8 @@ interface Held<State, Entry> {
   opened: { readonly log: Log<Entry>; readonly scope: Scope.Closeable } | undefined
   state: State
   entries: number
+  /** A log that could not be rewritten grows to this many entries before the next try. */
+  compactAt: number
   isStale: boolean
   /** Another holder has taken the log over: it is not ours to open again. */
   isLost: boolean
@@ -107,21 +110,28 @@ const reopen = <State, Entry>(held: Held<State, Entry>) =>
     return held.isStale ? Effect.mapError(open(held), unavailable(held)) : Effect.void
   })
 
-const isLong = <State, Entry>({ fold, state, entries }: Held<State, Entry>) =>
-  entries >= Math.max(shortestCompaction, entriesPerKept * fold.size(state))
+const isLong = <State, Entry>({ fold, state, entries, compactAt }: Held<State, Entry>) =>
+  entries >= Math.max(compactAt, entriesPerKept * fold.size(state))
 
 const compact = Effect.fnUntraced(function* <State, Entry>(held: Held<State, Entry>) {
   if (held.opened === undefined || held.isStale || !isLong(held)) return
-  const snapshot = held.fold.snapshot(held.state, yield* Clock.currentTimeMillis)
-  yield* held.opened.log.replace(snapshot).pipe(Effect.onError(() => markStale(held)))
+  const snapshot = held.fold.snapshot(held.state, yield* clockNow)
+  // Each try that fails has the log read again, which is not to happen at every append.
+  held.compactAt = 2 * held.entries
+  yield* held.opened.log.replace(snapshot).pipe(
+    Effect.mapError(unavailable(held)),
+    Effect.onError(() => markStale(held))
+  )
+  held.compactAt = shortestCompaction
   held.entries = snapshot.length
 })
 
+/** `undefined` when the log has to be read again first: another append has failed meanwhile. */
 const append = <State, Entry>(held: Held<State, Entry>, decide: (state: State) => ReadonlyArray<Entry>) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const { opened, state, fold } = held
-      if (opened === undefined || held.isStale) return yield* new SchedulesUnavailable({ reason: "JournalFailed" })
+      if (opened === undefined || held.isStale) return undefined
       const decided = decide(state)
       if (decided.length === 0) return decided
       yield* restore(opened.log.append(decided)).pipe(
@@ -141,6 +151,7 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     opened: undefined,
     state: fold.empty(),
     entries: 0,
+    compactAt: shortestCompaction,
     isStale: true,
     isLost: false,
     isClosed: false
@@ -155,15 +166,17 @@ export const make = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State,
     })
   )
   yield* open(held)
-  yield* Effect.ignore(compact(held))
 
   const refresh = Effect.suspend(() => (held.isStale ? alone(reopen(held)) : Effect.void))
   const folded: FoldedLog<State, Entry> = {
     state: () => held.state,
     refresh,
     append: Effect.fnUntraced(function* (decide) {
-      yield* refresh
-      const decided = yield* Semaphore.withPermits(gate, 1)(append(held, decide))
+      let decided: ReadonlyArray<Entry> | undefined
+      while (decided === undefined) {
+        yield* refresh
+        decided = yield* Semaphore.withPermits(gate, 1)(append(held, decide))
+      }
       // A failure here leaves the log as it was or makes it stale: what was decided stands either way.
       if (isLong(held)) yield* Effect.ignore(alone(compact(held)))
       return decided

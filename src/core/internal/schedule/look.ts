@@ -2,49 +2,24 @@
  * Brings one schedule forward: settles what is pending, asks after its run, takes up what is due. Every step is
  * recorded before the next begins, and each can be repeated, so it may end anywhere.
  */
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Duration, Effect } from "effect"
 import * as Decide from "./decide.ts"
 import { evolveAll } from "./evolve.ts"
+import type { Host } from "./host.ts"
 import type { Journal } from "./journal.ts"
 import type { Notices } from "./notices.ts"
-import { type PendingRun, RunEnding, type ScheduleProgress } from "./progress.ts"
-import type { Workflows } from "./workflows.ts"
+import { now as clockNow } from "./now.ts"
+import type { PendingRun, ScheduleProgress } from "./progress.ts"
 
 export interface Parts {
   readonly journal: Journal
-  readonly workflows: Workflows["Service"]
+  readonly host: Host
   readonly declared: ReadonlyMap<string, Decide.Declaration>
   readonly notices: Notices
-  readonly hostTimeout: Duration.Duration
 }
-
-const Submitted = Schema.Union([
-  Schema.TaggedStruct("Accepted", {}),
-  Schema.TaggedStruct("Refused", { reason: Schema.String })
-])
-const Outcome = Schema.Union([Schema.Literals(["unknown", "running"]), RunEnding])
 
 /** A reason is kept with its slot, so it is cut to this length. */
 const longestDetail = 1000
-
-/** The host's answer; `undefined` when there is none for now, or one that says nothing. */
-const ask = <A>(
-  { notices, hostTimeout }: Parts,
-  workflowId: string,
-  answers: Schema.Codec<A>,
-  call: Effect.Effect<A, unknown>
-) =>
-  call.pipe(
-    Effect.timeout(hostTimeout),
-    // Taken by its word, an answer that is none would skip a slot that may run, or could not be written for ever.
-    Effect.flatMap(Schema.decodeUnknownEffect(answers)),
-    Effect.catchCause(
-      Effect.fnUntraced(function* (cause) {
-        yield* notices.publish({ _tag: "HostSilent", at: yield* Clock.currentTimeMillis, workflowId, cause })
-        return undefined
-      })
-    )
-  )
 
 /** Records what follows for one schedule from its state at this moment. */
 export const record = Effect.fnUntraced(function* (
@@ -52,7 +27,7 @@ export const record = Effect.fnUntraced(function* (
   workflowId: string,
   decide: (progress: ScheduleProgress, now: number) => Decide.Events
 ) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const events = yield* journal.commit((schedules) => {
     const progress = schedules.get(workflowId)
     return progress === undefined ? [] : decide(progress, now)
@@ -62,15 +37,10 @@ export const record = Effect.fnUntraced(function* (
 })
 
 const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, run: PendingRun) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const { slot, runId, input, dueAt } = run
   const late = Duration.millis(Math.max(0, now - dueAt))
-  const answer = yield* ask(
-    parts,
-    workflowId,
-    Submitted,
-    Effect.suspend(() => parts.workflows.submit({ workflowId, slot, runId, input, dueAt, late }))
-  )
+  const answer = yield* parts.host.submit({ workflowId, slot, runId, input, dueAt, late })
   if (answer === undefined) return undefined
   return answer._tag === "Accepted"
     ? answer
@@ -80,12 +50,7 @@ const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, ru
 /** What became of a run that may have been submitted before: only one the host never saw is submitted (again). */
 const recoverRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string, run: PendingRun) {
   const { runId } = run
-  const outcome = yield* ask(
-    parts,
-    workflowId,
-    Outcome,
-    Effect.suspend(() => parts.workflows.outcome(runId))
-  )
+  const outcome = yield* parts.host.outcome(workflowId, runId)
   if (outcome === undefined) return false
   if (outcome !== "unknown") {
     yield* record(parts, workflowId, (progress, now) => {
@@ -128,12 +93,7 @@ export const settle = Effect.fnUntraced(function* (
 export const askAfterRun = Effect.fnUntraced(function* (parts: Parts, workflowId: string) {
   const runId = parts.journal.schedules().get(workflowId)?.activeRunId
   if (runId === undefined) return true
-  const outcome = yield* ask(
-    parts,
-    workflowId,
-    Outcome,
-    Effect.suspend(() => parts.workflows.outcome(runId))
-  )
+  const outcome = yield* parts.host.outcome(workflowId, runId)
   if (outcome === undefined) return false
   if (outcome === "running") return true
   const ending = outcome === "unknown" ? "lost" : outcome

@@ -17,6 +17,11 @@ const longestSeconds = 86_400
 
 export const EverySeconds = Schema.Int.check(Schema.isBetween({ minimum: shortestSeconds, maximum: longestSeconds }))
 
+/** The failed runs of a streak are kept by their ids, so a streak has an end. */
+const longestStreak = 100
+
+export const FailuresInARow = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: longestStreak }))
+
 /** A five-field cron expression, read in a time zone of the IANA database. */
 export const CronCadence = Schema.Struct({ expression: Schema.String, zone: Schema.String })
 
@@ -103,7 +108,7 @@ const Fields = Schema.Struct({
   ran: Count,
   skipped: Skipped,
   /** How many failed runs in a row stop it. */
-  failuresInARow: Slot,
+  failuresInARow: FailuresInARow,
   failuresInRow: Count.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   failedRunIds: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(none)),
   stoppedAt: Schema.optionalKey(Millis),

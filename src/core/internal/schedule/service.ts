@@ -1,16 +1,19 @@
 /**
  * The running journal: who is looked at when, and what people ask of it.
  */
-import { Clock, type Duration, Effect, FiberSet, Latch, Semaphore } from "effect"
+import { Clock, type Duration, Effect, Latch } from "effect"
 import type { Storage } from "../../Storage.ts"
 import { Agenda } from "./agenda.ts"
 import { makeControl } from "./control.ts"
 import * as Decide from "./decide.ts"
 import { SchedulesUnavailable } from "./errors.ts"
+import * as Host from "./host.ts"
 import * as Journal from "./journal.ts"
 import * as KeyedLock from "./keyedLock.ts"
+import * as Lanes from "./lanes.ts"
 import { look, type Parts } from "./look.ts"
 import * as Notices from "./notices.ts"
+import { now as clockNow } from "./now.ts"
 import type { ScheduleProgress } from "./progress.ts"
 import * as Slots from "./slots.ts"
 import type { Workflows } from "./workflows.ts"
@@ -70,10 +73,7 @@ const makeOperations = () => {
 
 /** Tells when the wall clock moved against the time that passed. */
 const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, now: number) => Effect.Effect<void>) {
-  const readings = Effect.all([
-    Clock.currentTimeMillis,
-    Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
-  ])
+  const readings = Effect.all([clockNow, Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))])
   let [lastWall, lastPassed] = yield* readings
   return Effect.gen(function* () {
     const [wall, passed] = yield* readings
@@ -92,17 +92,19 @@ const makeClockWatch = Effect.fnUntraced(function* (stepped: (byMillis: number, 
 const makeDue = <A>(
   agenda: Agenda,
   schedule: (workflowId: string, at: number) => void,
-  lookAt: (workflowId: string) => Effect.Effect<A>
+  lookAt: (workflowId: string) => Effect.Effect<A>,
+  isSilent: (workflowId: string) => boolean
 ) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => new Set<string>()),
-      (left) => Effect.map(Clock.currentTimeMillis, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
+      (left) => Effect.map(clockNow, (now) => left.forEach((workflowId) => schedule(workflowId, now)))
     ),
     (left) => (now: number) =>
-      agenda.take(now).map((workflowId) => {
+      agenda.take(now).map((workflowId): Lanes.Look<A> => {
         left.add(workflowId)
-        return Effect.tap(lookAt(workflowId), () => Effect.sync(() => left.delete(workflowId)))
+        const effect = Effect.tap(lookAt(workflowId), () => Effect.sync(() => left.delete(workflowId)))
+        return { isSilent: isSilent(workflowId), effect }
       })
   )
 
@@ -121,11 +123,10 @@ const makeLooks = Effect.fnUntraced(function* (
     changed.openUnsafe()
   }
   const lookAgain = (workflowId: string, soonestMillis: number) =>
-    Effect.map(Clock.currentTimeMillis, (now) =>
+    Effect.map(clockNow, (now) =>
       schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
     )
-  const lookSoon = (workflowId: string) =>
-    Effect.map(Clock.currentTimeMillis, (now) => schedule(workflowId, now + retryMillis))
+  const lookSoon = (workflowId: string) => Effect.map(clockNow, (now) => schedule(workflowId, now + retryMillis))
 
   const watchClock = yield* makeClockWatch(
     Effect.fnUntraced(function* (byMillis, now) {
@@ -145,7 +146,7 @@ const makeLooks = Effect.fnUntraced(function* (
       operation,
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
-          yield* notices.publish({ _tag: "LookFailed", at: yield* Clock.currentTimeMillis, workflowId, cause })
+          yield* notices.publish({ _tag: "LookFailed", at: yield* clockNow, workflowId, cause })
           yield* lookSoon(workflowId)
           const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
           return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
@@ -158,7 +159,7 @@ const makeLooks = Effect.fnUntraced(function* (
     changed,
     schedule,
     watchClock,
-    makeDue: makeDue(agenda, schedule, lookAt),
+    makeDue: makeDue(agenda, schedule, lookAt, parts.host.isSilent),
     /** Runs a request about a schedule alone, and looks at it again when that is due. */
     change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
       locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
@@ -175,7 +176,7 @@ const declareAll = Effect.fnUntraced(function* (
   { journal, declared, notices }: Parts,
   schedule: (workflowId: string, at: number) => void
 ) {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* clockNow
   const events = yield* journal.commit((schedules) =>
     [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
       Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
@@ -198,10 +199,10 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
-  const parts: Parts = { journal, workflows, declared, notices, hostTimeout }
+  const host = Host.make(workflows, notices, hostTimeout)
+  const parts: Parts = { journal, host, declared, notices }
   const { operation, whileOpen, end, idle } = makeOperations()
   const { agenda, changed, schedule, watchClock, makeDue, change } = yield* makeLooks(parts, operation)
-  const permits = yield* Semaphore.make(concurrency)
   yield* declareAll(parts, schedule)
   const drain = Effect.all([end, changed.open, idle], { discard: true })
   // What is under way is bounded by the timeouts of the host; a storage that does not answer is not waited for.
@@ -210,7 +211,7 @@ export const make = Effect.fnUntraced(function* (
   const tick = Effect.gen(function* () {
     yield* journal.refresh
     const due = yield* makeDue
-    const failures = yield* Effect.all(due(yield* watchClock), { concurrency })
+    const failures = yield* Lanes.takeAll(due(yield* watchClock), concurrency)
     const failure = failures.find((error) => error !== undefined)
     if (failure !== undefined) return yield* failure
   }).pipe(Effect.scoped, operation)
@@ -225,12 +226,12 @@ export const make = Effect.fnUntraced(function* (
   /** Looks run beside the loop, so that a host that hangs on one schedule makes no other one late. */
   const run = Effect.gen(function* () {
     const due = yield* makeDue
-    const looks = yield* FiberSet.make()
+    const lanes = yield* Lanes.make<SchedulesUnavailable | undefined>(concurrency)
     while (true) {
       changed.closeUnsafe()
       yield* unlessLost
       const now = yield* whileOpen(watchClock)
-      for (const look of due(now)) yield* FiberSet.run(looks, Semaphore.withPermits(permits, 1)(look))
+      for (const look of due(now)) yield* lanes.add(look)
       const wait = Math.min(Math.max(agenda.earliest - now, 0), longestSleepMillis)
       yield* Effect.raceFirst(Effect.sleep(wait), changed.await)
     }

@@ -1,0 +1,28 @@
+/** Parts of the core, each with the tests that look after it: a mutant is given only to those, or a run would take days. */
+export interface Area {
+  readonly mutate: ReadonlyArray<string>
+  readonly tests: ReadonlyArray<string>
+}
+
+export const areas: Readonly<Record<string, Area>> = {
+  recheck: {
+    mutate: ["src/core/RecheckRule.ts", "src/core/Verdict.ts", "src/core/internal/recheck/**/*.ts"],
+    tests: ["test/core/Verdict.test.ts", "test/core/recheck/**/*.test.ts", "test/core/dispatch/recheck.test.ts"]
+  },
+  retry: {
+    mutate: ["src/core/{Counters,ResetTime,RetryPolicy,RetryRules,Silence,Turn}.ts", "src/core/internal/retry/**/*.ts"],
+    tests: ["test/core/{Counters,ResetTime,AgentLauncher}.test.ts", "test/core/retry/**/*.test.ts"]
+  },
+  schedule: {
+    mutate: ["src/core/ScheduleJournal.ts", "src/core/internal/schedule/**/*.ts"],
+    tests: ["test/core/schedule/**/*.test.ts"]
+  },
+  storage: {
+    mutate: ["src/core/{Storage,StorageError}.ts", "src/core/internal/storage/**/*.ts"],
+    tests: ["test/core/storage*.test.ts", "test/testing/faulty-storage.test.ts"]
+  },
+  dispatch: {
+    mutate: ["src/core/{Case,Dispatcher,DispatcherError,Improvements}.ts", "src/core/internal/{Heap,dispatch/**/*}.ts"],
+    tests: ["test/core/dispatch/**/*.test.ts"]
+  }
+}
