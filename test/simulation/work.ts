@@ -206,8 +206,9 @@ const live = (world: World, mutant: WorkMutant, life: number) =>
   }).pipe(
     Effect.provide(layerOf(world, mutant)),
     Effect.scoped,
-    // What a stop did not wait for ends once the disk has answered, and only then nothing is left running.
-    Effect.ensuring(Effect.sleep("5 minutes"))
+    // What a stop did not wait for ends once the disk has answered, and only then nothing is left running. In short sleeps,
+    // of which a process that stands still for ten minutes sleeps through one only.
+    Effect.ensuring(Effect.repeat(Effect.sleep("1 minute"), { times: 10 }))
   )
 
 // -----------------------------------------------------------------------------
