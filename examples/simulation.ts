@@ -1,6 +1,6 @@
 /**
  * A loop whose host has a bug of one unlucky moment: two seats look for the next ticket at once, and both take the same one.
- * It runs well a thousand times. The simulation finds the moment, and says how to see it again.
+ * It runs well for months. The simulation finds the moment, and says how to see it again.
  *
  *     node examples/simulation.ts
  */
@@ -51,7 +51,7 @@ const program = Effect.gen(function* () {
   const report = yield* Simulation.check(loop(true), { seeds: 300 })
   const hours = Math.round(report.millis / 3_600_000)
   yield* Console.log(`the careful host: ${report.seeds} seeds, ${hours} simulated hours, all well`)
-  const error = yield* Effect.flip(Simulation.check(loop(false), { seeds: 300 }))
+  const error = yield* Effect.flip(Simulation.check(loop(false), { seeds: 5000 }))
   yield* Console.log(`the careless host: ${error.message}`)
 })
 
