@@ -9,6 +9,7 @@ export {
 } from "./LauncherConformance.ts"
 export * as ScriptedLauncher from "./ScriptedLauncher.ts"
 export { type Case as StorageCase, storageConformance, type Subject as StorageSubject } from "./StorageConformance.ts"
+export * as Simulation from "./Simulation.ts"
 export * as WallClock from "./WallClock.ts"
 export {
   type Case as WorkflowsCase,

@@ -160,6 +160,74 @@ describe("a disk that fails", () => {
     })
   )
 
+  it.live("writes the last flush again and syncs it before anybody reads it: its holder may have failed to", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      yield* append(storageIn(path), "log", 1)
+      yield* append(storageIn(path), "log", 2, 3)
+      const done: Array<string> = []
+      const disk = diskWith((file, name) => ({
+        read: (buffer, at, position) => {
+          if (isLog(name) && !done.includes("sync")) done.push("read")
+          return file.read(buffer, at, position)
+        },
+        write: async (buffer, at, position) => {
+          if (isLog(name)) done.push(buffer.toString("utf8", at).replaceAll(/"crc":"\w+",/g, ""))
+          return file.write(buffer, at, position)
+        },
+        sync: async () => {
+          await file.sync()
+          if (isLog(name)) done.push("sync")
+        }
+      }))
+      assert.deepStrictEqual(yield* replay(storageIn(path, disk), "log"), [1, 2, 3])
+      const line = (seq: number) => `{"epoch":2,"seq":${seq},"first":2,"last":3,"entry":${seq}}\n`
+      assert.deepStrictEqual(done, ["read", line(2) + line(3), "sync"])
+    })
+  )
+
+  it.live("writes a last flush again that is longer than what is read at once", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const long = Array.from({ length: 40 }, (_, n) => `${n}${"x".repeat(10_000)}`)
+      yield* append(storageIn(path), "log", "before")
+      yield* append(storageIn(path), "log", ...long)
+      let written = 0
+      const disk = diskWith((file, name) => ({
+        write: (buffer, at, position) => {
+          if (isLog(name)) written += buffer.length - at
+          return file.write(buffer, at, position)
+        }
+      }))
+      assert.deepStrictEqual(yield* replay(storageIn(path, disk), "log"), ["before", ...long])
+      assert.isAbove(written, 400_000)
+      assert.isBelow(written, 405_000)
+    })
+  )
+
+  it.live("acknowledges nothing in a new file whose folder could not be synced", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      let isBroken = false
+      const disk = diskWith((file, name) => ({
+        sync: () => (isBroken && name === path ? Promise.reject(failure("EIO")) : file.sync())
+      }))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const log = yield* storageIn(path, disk).open("log")
+          yield* log.append([1])
+          isBroken = true
+          yield* Effect.flip(log.replace([2]))
+          isBroken = false
+          const error = yield* Effect.flip(log.append([3]))
+          assert(error._tag === "StorageError")
+          assert.include(error.remedy, "open the log again")
+        })
+      )
+      assert.deepStrictEqual(yield* replay(storageIn(path), "log"), [2])
+    })
+  )
+
   it.live("answers an interruption while the disk hangs, and keeps the log until the write has ended", () =>
     Effect.gen(function* () {
       const path = yield* folder

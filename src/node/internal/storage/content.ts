@@ -79,7 +79,14 @@ const install = async (
     if (!holds(folder, log, epoch)) return false
     throw error
   }
-  await syncFolder(folder)
+  try {
+    await syncFolder(folder)
+  } catch (cause) {
+    throw new FolderError(
+      `its new file is in place, but the folder could not be synced (${cause instanceof Error ? cause.message : String(cause)})`,
+      "Check the disk, then open the log again: all that was acknowledged before is still there"
+    )
+  }
   return holds(folder, log, epoch)
 }
 
@@ -187,7 +194,13 @@ export const makeContent = (folder: Folder) => {
     const writing = writingOf(log, epoch)
     if (writing.end !== undefined) throw writing.end
     await close(writing)
-    return install(folder, log, epoch, (file) => writeAll(file, toBytes(lines), 0))
+    try {
+      return await install(folder, log, epoch, (file) => writeAll(file, toBytes(lines), 0))
+    } catch (error) {
+      // Until the folder is synced, a power loss brings the former file back: nothing may be acknowledged in the new one.
+      if (error instanceof FolderError) writing.end = error
+      throw error
+    }
   }
   const append = async (
     log: string,

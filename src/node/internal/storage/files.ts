@@ -8,6 +8,7 @@ import { attempt, DiskError, hasCode, unlessAbsent } from "./disk.ts"
 import { type Folder, FolderError, logOf } from "./folder.ts"
 import { ending, lines, nameIn } from "./lines.ts"
 import { free, layToRest, renew, take } from "./locks.ts"
+import { settle } from "./settle.ts"
 import { alive, identify } from "./processes.ts"
 
 export const makeFiles = (folder: Folder): Storage.Encoded => {
@@ -15,15 +16,15 @@ export const makeFiles = (folder: Folder): Storage.Encoded => {
   const acquire = async (log: string, holder: string, options: Storage.AcquireOptions): Promise<Storage.Acquired> => {
     const taken = await take(folder, log, holder, options)
     if ("lock" in taken) return { _tag: "Held", lock: taken.lock }
-    if (taken.haunted) {
-      try {
+    try {
+      if (taken.haunted) {
         await content.moveAway(log, taken.epoch)
         await layToRest(folder, log, taken.epoch, options.now)
-      } catch (error) {
-        // Its lock still says that the copy is due, to whoever comes next.
-        await free(folder, log, taken.epoch).catch(() => undefined)
-        throw error
-      }
+      } else await settle(folder, log)
+    } catch (error) {
+      // The lock of a haunted log still says that the copy is due, to whoever comes next.
+      await free(folder, log, taken.epoch).catch(() => undefined)
+      throw error
     }
     return { _tag: "Acquired", epoch: taken.epoch }
   }
