@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
-import { Case, Dispatcher, Improvements, RecheckRule, Verdict } from "shiftboss"
+import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { outcomes, rechecks, right, type Try, workload, wrong } from "./recheck-support.ts"
 import { changes, completedIds, history, layer, minutes, type Missing, notes, passing, restart } from "./support.ts"
@@ -476,6 +476,32 @@ describe("a recheck of a case", () => {
       )
       yield* restart(passing(Dispatcher.run(workload({ ids: ["a", "ask"], recheck: () => Effect.succeed(right) }))))
       assert.deepStrictEqual((yield* Dispatcher.snapshot).rechecks, { passed: 1, regressed: 0, void: 0 })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("is listed while it is open, and its case among the unstable ones when it failed before it passed", () =>
+    Effect.gen(function* () {
+      const service = yield* Rechecks.Rechecks
+      const run = yield* Effect.forkChild(
+        Dispatcher.run(
+          workload({
+            ids: ["a", "ask"],
+            recheck: (one) => Effect.as(Effect.sleep("1 minute"), one.try === 1 ? wrong(one) : right)
+          }),
+          { rechecks: 1 }
+        )
+      )
+      yield* Advance.advance("90 seconds", "30 seconds")
+      const open = yield* service.open
+      assert.deepStrictEqual(
+        open.map(({ case: id, apply, state, tries }) => [id, apply, state, tries.map(({ outcome }) => outcome)]),
+        [["a", "001", "running", ["failure"]]]
+      )
+      assert.deepStrictEqual(yield* service.unstable, [])
+      yield* minutes(2)
+      yield* Fiber.join(run)
+      assert.deepStrictEqual([yield* service.open, yield* service.unstable], [[], ["a"]])
+      assert.deepStrictEqual((yield* service.all)[0]?.outcome, { _tag: "Passed", unstable: true })
     }).pipe(Effect.provide(layer))
   )
 
