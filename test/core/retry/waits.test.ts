@@ -2,9 +2,10 @@
  * Waits under a clock whose wall time and running time move separately.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer } from "effect"
 import { RetryPolicy, RetryRules, Storage } from "shiftboss"
 import { WallClock } from "shiftboss/testing"
+import { makeWaits } from "../../../src/core/internal/retry/waits.ts"
 import { eventOf, journaled, makeAgent, policy, turn } from "./agent.ts"
 import { hour, minute, second, start } from "./play.ts"
 
@@ -59,6 +60,34 @@ describe("a wait", () => {
         lengths.toSorted((one, other) => one - other).map((millis) => [`wait-${millis}`, millis] as const)
       )
       assert.deepStrictEqual(yield* rules, [])
+    })
+  )
+
+  it.effect("ends at its millisecond also when ten thousand turns wait for ten thousand others", () =>
+    Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start })
+      const ended: Array<number> = []
+      const count = 10_000
+      yield* Effect.gen(function* () {
+        const waits = yield* makeWaits
+        yield* Effect.forEach(
+          Array.from({ length: count }, (_, index) => (index * 7919) % count),
+          (after) =>
+            Effect.forkChild(
+              Effect.andThen(
+                waits.until(`${after}`, start + after + 1, hour),
+                Effect.map(Clock.currentTimeMillis, (now) => ended.push(now - start === after + 1 ? after : Number.NaN))
+              ),
+              { startImmediately: true }
+            ),
+          { discard: true }
+        )
+        yield* clock.pass(count)
+      }).pipe(Effect.scoped, Effect.provide(clock.layer))
+      assert.deepStrictEqual(
+        ended,
+        Array.from({ length: count }, (_, index) => index)
+      )
     })
   )
 
