@@ -328,3 +328,65 @@ describe("a turn that has ended", () => {
     })
   )
 })
+
+describe("a compaction", () => {
+  it.effect("has its turn while others append all the time", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage.Storage.pipe(Effect.provide(Layer.fresh(Storage.layerMemory)))
+      let compactions = 0
+      const open: Storage.Storage["Service"]["open"] = (name) =>
+        Effect.map(storage.open(name), (log) => ({
+          ...log,
+          append: (entries) => Effect.andThen(Effect.sleep(second), log.append(entries)),
+          replace: (entries) =>
+            Effect.andThen(
+              Effect.sync(() => compactions++),
+              log.replace(entries)
+            )
+        }))
+      const layer = Layer.succeed(Storage.Storage, Storage.Storage.of({ ...storage, open }))
+      const tools: ReadonlyArray<AgentLauncher.Activity> = [
+        { _tag: "ToolStarted", id: "tool", tool: "Bash" },
+        { _tag: "ToolEnded", id: "tool", tool: "Bash" }
+      ]
+      const talks = changed(
+        makeAgent(({ turnId }) => (turnId.startsWith("talks") ? { after: hour } : {})),
+        (launcher) => ({
+          launch: (attempt, onIdentity) =>
+            Effect.map(launcher.launch(attempt, onIdentity), (run) =>
+              attempt.turnId.startsWith("talks")
+                ? { ...run, activity: Stream.forever(Stream.fromIterable(tools)) }
+                : run
+            )
+        })
+      )
+      yield* Effect.gen(function* () {
+        // Half a second apart, so that there is no moment without an append under way.
+        for (const id of ["talks-1", "talks-2"]) {
+          yield* Effect.forkChild(RetryPolicy.run(turn({ id, account: id })))
+          yield* advance(500)
+        }
+        const ids = ["one", "two", "three"]
+        const all = yield* Effect.forkChild(Effect.forEach(ids, (id) => RetryPolicy.run(turn({ id, account: id }))))
+        for (let passed = 0; passed < 60; passed++) yield* advance(500)
+        assert.isDefined(all.pollUnsafe())
+        assert.isAbove(compactions, 0)
+      }).pipe(Effect.provide(policy(talks, layer, { keepTurns: 1 })))
+    })
+  )
+})
+
+describe("a secret of several lines", () => {
+  it.effect("is kept out of what is kept also as it stands in a line of JSON", () =>
+    Effect.gen(function* () {
+      const KEY = '-----BEGIN-----\nMIIEvQ"$&\n-----END-----'
+      const raw = JSON.stringify({ error: `cannot use ${KEY}` })
+      const agent = scripted({ fails: { kind: "Auth", detail: `cannot use ${KEY}`, raw } })
+      yield* Effect.gen(function* () {
+        const outcome = yield* RetryPolicy.run(turn({ env: { KEY } }))
+        assert.notInclude(JSON.stringify([outcome, yield* journaled()]), "MIIEvQ")
+        assert.strictEqual(outcome.attempts[0]?.failure?.raw, '{"error":"cannot use [KEY]"}')
+      }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+    })
+  )
+})

@@ -68,22 +68,19 @@ describe("a wait", () => {
       const clock = yield* WallClock.make({ start })
       const ended: Array<number> = []
       const count = 10_000
-      yield* Effect.gen(function* () {
+      const all = Effect.gen(function* () {
         const waits = yield* makeWaits
-        yield* Effect.forEach(
-          Array.from({ length: count }, (_, index) => (index * 7919) % count),
-          (after) =>
-            Effect.forkChild(
-              Effect.andThen(
-                waits.until(`${after}`, start + after + 1, hour),
-                Effect.map(Clock.currentTimeMillis, (now) => ended.push(now - start === after + 1 ? after : Number.NaN))
-              ),
-              { startImmediately: true }
-            ),
-          { discard: true }
-        )
-        yield* clock.pass(count)
-      }).pipe(Effect.scoped, Effect.provide(clock.layer))
+        const one = Effect.fnUntraced(function* (after: number) {
+          yield* waits.until(`${after}`, start + after + 1, hour)
+          ended.push((yield* Clock.currentTimeMillis) === start + after + 1 ? after : Number.NaN)
+        })
+        const afters = Array.from({ length: count }, (_, index) => (index * 7919) % count)
+        yield* Effect.forEach(afters, one, { concurrency: "unbounded", discard: true })
+      })
+      const fiber = yield* Effect.forkChild(Effect.provide(Effect.scoped(all), clock.layer))
+      yield* clock.pass(0)
+      yield* clock.pass(count)
+      yield* Fiber.join(fiber)
       assert.deepStrictEqual(
         ended,
         Array.from({ length: count }, (_, index) => index)

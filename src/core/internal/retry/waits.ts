@@ -72,11 +72,11 @@ export const makeWaits = Effect.gen(function* () {
 
   const waits: Waits = {
     until: (turnId, due, millis) =>
-      Effect.flatMap(monotonicMillis, (running) =>
+      Effect.flatMap(Effect.all([Clock.currentTimeMillis, monotonicMillis]), ([now, running]) =>
         Effect.callback<Woken>((resume) => {
           const one = { turnId, due, latest: running + millis, resume }
           waiting.add(one)
-          const look = running + Math.min(millis, longestSleep)
+          const look = running + Math.min(millis, due - now, longestSleep)
           if (look < alarm) setAlarm(look)
           return Effect.sync(() => forget(one))
         })
