@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
-import { AgentLauncher, Counters, RetryPolicy, RetryRules, Storage, type Usage } from "shiftboss"
+import { AgentLauncher, Counters, Failure, RetryPolicy, RetryRules, Storage, type Usage } from "shiftboss"
 import { type Act, advance, type Agent, eventOf, journaled, makeAgent, policy, seen, settle, turn } from "./agent.ts"
 import { hour, minute, second } from "./play.ts"
 
@@ -387,6 +387,34 @@ describe("a secret of several lines", () => {
         assert.notInclude(JSON.stringify([outcome, yield* journaled()]), "MIIEvQ")
         assert.strictEqual(outcome.attempts[0]?.failure?.raw, '{"error":"cannot use [KEY]"}')
       }).pipe(Effect.provide(policy(agent, Storage.layerMemory)))
+    })
+  )
+})
+
+describe("holds that follow one another", () => {
+  it.effect("last no longer than maxHold together, whoever met the limits", () =>
+    Effect.gen(function* () {
+      // Its own retries meet a limit of an hour, again before each has ended.
+      const failure = Failure.make("RateLimited", "the limit of an hour")
+      const retry: AgentLauncher.Activity = { _tag: "AgentRetry", failure, delayMillis: hour }
+      const met = Stream.tap(Stream.forever(Stream.succeed(retry)), () => Effect.sleep("50 minutes"))
+      const agent = makeAgent(() => ({ after: 100 * hour }))
+      const retries = changedRuns(agent, () => ({ activity: Stream.concat(Stream.succeed(retry), met) }))
+      yield* Effect.gen(function* () {
+        const rules = { maxHold: "150 minutes" } as const
+        const other = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "meets it" })))
+        yield* settle
+        const waits = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "waits", rules })))
+        yield* advance(4 * hour)
+        const { status, at } = yield* Fiber.join(waits)
+        assert.strictEqual(status, "held")
+        assert.isAtMost(at, 150 * minute)
+        assert.isFalse(agent.launches.some(({ attempt }) => attempt.turnId === "waits"))
+        const stopping = yield* Effect.forkChild(RetryPolicy.stop("meets it"))
+        yield* advance(minute)
+        yield* Fiber.join(stopping)
+        assert.strictEqual((yield* Fiber.join(other)).status, "stopped")
+      }).pipe(Effect.provide(policy(retries, Storage.layerMemory)))
     })
   )
 })

@@ -122,7 +122,9 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
   const answer = cooldown.ask(turn.id, place, { ...moment, waited })
   if (answer._tag === "Wait") {
     const { rule, until: due, failure } = answer
-    const wait = { rule, hold: true, since: moment.now, due, failure }
+    const { wait: before } = state
+    const held = before?.hold ? { heldSince: before.heldSince ?? before.since } : {}
+    const wait = { rule, hold: true, since: moment.now, ...held, due, failure }
     return yield* journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
   }
   return yield* Effect.ensuring(
