@@ -2,7 +2,7 @@
  * The decision against a slow table of its own, over random histories, and the totals against a plain sum.
  */
 import { assert, describe, it } from "@effect/vitest"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { Failure, RetryPolicy, type Turn } from "shiftboss"
 import { begun, failureOf, fold, hour, minute, type Scripted, start } from "./play.ts"
 
