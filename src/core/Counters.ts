@@ -64,7 +64,7 @@ export const empty: Ledger = { sessions: {} }
  */
 export const share = (ledger: Ledger, result: Counted, resumed: boolean): readonly [Share, Ledger] => {
   const id = result.sessionId
-  const known = id === null ? undefined : ledger.sessions[id]
+  const known = id !== null && Object.hasOwn(ledger.sessions, id) ? ledger.sessions[id] : undefined
   const before = known ?? (resumed ? nothing : begun)
   const perSession = { usage: result.counters?.usage === "session", cost: result.counters?.cost === "session" }
   const usage = perSession.usage ? usageShare(before.usage, result.usage) : result.usage

@@ -30,7 +30,7 @@ export interface Options {
   readonly account?: string | undefined
   /** Of all turns, below the rules of each. */
   readonly rules?: RetryRules | undefined
-  /** By model, for agents that report tokens and no cost. */
+  /** By model, for agents that report tokens and no cost. A price that is negative or no finite number is a defect. */
   readonly prices?: { readonly [model: string]: Price } | undefined
   /** Is the network back? Asked every 30 seconds while a network failure is waited out; `true` ends that wait. */
   readonly networkProbe?: Effect.Effect<boolean> | undefined
@@ -85,7 +85,7 @@ export class RetryPolicy extends Context.Service<
      *
      * *Details*: how an agent fared is in the outcome; what fails is the journal, or `Held`. Interrupting it stops the
      * agent, which is charged to nobody: running the turn again goes on in its session. Rules that cannot be used (see
-     * `RetryRules.problems`) are a defect.
+     * `RetryRules.problems`) are a defect, and so is a budget that is negative or no number.
      */
     readonly run: (turn: Turn) => Effect.Effect<TurnOutcome, TurnError>
     /**
@@ -136,6 +136,10 @@ const enter = (running: Map<string, Running>, turnId: string): Running => {
   return turn
 }
 
+/** A budget that is no number would never be used up. */
+const unusable = (name: string, usd: number | undefined, most = Infinity): ReadonlyArray<string> =>
+  usd === undefined || (usd >= 0 && usd <= most) ? [] : [`${name} must be US dollars of at least 0, not ${usd}.`]
+
 /** What all turns of a policy are driven with. */
 const makeParts = Effect.fnUntraced(function* (options: Options) {
   const launcher = yield* AgentLauncher
@@ -144,6 +148,10 @@ const makeParts = Effect.fnUntraced(function* (options: Options) {
   if (!Number.isInteger(keepTurns) || keepTurns < 1) {
     return yield* Effect.die(new Error(`keepTurns must be a whole number of at least 1, not ${keepTurns}`))
   }
+  const wrong = Object.entries(prices).flatMap(([model, price]) =>
+    Object.entries(price).flatMap(([sort, usd]) => unusable(`the ${sort} price of ${model}`, usd, Number.MAX_VALUE))
+  )
+  if (wrong.length > 0) return yield* Effect.die(new Error(wrong.join(" ")))
   const waits = yield* makeWaits
   const times = {
     probeMillis: Duration.toMillis(options.probeSilence ?? "2 minutes"),
@@ -151,7 +159,7 @@ const makeParts = Effect.fnUntraced(function* (options: Options) {
     firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
   }
   const cooldown = makeCooldown(times, waits.wake)
-  const openJournal = yield* journalOpener(log, keepTurns, (states) => raiseKept(cooldown, states))
+  const openJournal = yield* journalOpener(log, keepTurns, (states) => raiseKept(cooldown, states), waits.wakeAll)
   return { openJournal, ports: { launcher, workspace, cooldown, waits, prices, probe } }
 })
 
@@ -168,9 +176,11 @@ function make(options: Options) {
     const begin = Effect.fn("RetryPolicy.run")(function* (turn: Turn, stop: Deferred.Deferred<void>) {
       yield* Effect.annotateCurrentSpan("turn", turn.id)
       const asked = ruled(turn)
-      const wrong = problems(asked.rules)
+      const wrong = [...problems(asked.rules), ...unusable("budgetUsd", turn.budgetUsd)]
       if (wrong.length > 0) {
-        return yield* Effect.die(new Error(`the turn "${turn.id}" has rules that cannot be used: ${wrong.join(" ")}`))
+        return yield* Effect.die(
+          new Error(`the turn "${turn.id}" cannot be run as it is asked for: ${wrong.join(" ")}`)
+        )
       }
       const journal = yield* openJournal
       const drive: Drive = { ...ports, journal, stop }

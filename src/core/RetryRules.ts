@@ -1,7 +1,7 @@
 /**
  * The rules by which a turn is repeated: plain data, with a documented default for all of it.
  */
-import { Duration } from "effect"
+import { Duration, Option } from "effect"
 import type { FailureKind } from "./Failure.ts"
 
 // -----------------------------------------------------------------------------
@@ -173,12 +173,17 @@ export const problems = (rules: Complete): ReadonlyArray<string> => {
     ),
     ...ladders.flatMap(([name, waits]) => waits.flatMap((wait) => notLasting(name, wait))),
     ...Object.entries(lasting).flatMap(([name, duration]) => notLasting(name, duration)),
-    ...(Duration.fromInput(inlineWait)._tag === "None" ? ["inlineWait must be a duration."] : [])
+    ...(millisOf(inlineWait) >= 0 ? [] : [`inlineWait must be a duration, not ${String(inlineWait)}.`])
   ]
 }
 
 const notLasting = (name: string, input: Duration.Input): ReadonlyArray<string> => {
-  const duration = Duration.fromInput(input)
-  const millis = duration._tag === "None" ? Number.NaN : Duration.toMillis(duration.value)
+  const millis = millisOf(input)
   return Number.isFinite(millis) && millis >= 0 ? [] : [`${name} must be a duration that ends, not ${String(input)}.`]
+}
+
+/** `Duration` makes a duration of nothing of NaN: a wait that somebody failed to compute would be none. */
+const millisOf = (input: Duration.Input): number => {
+  const duration = Number.isNaN(input) ? Option.none() : Duration.fromInput(input)
+  return Option.match(duration, { onNone: () => Number.NaN, onSome: Duration.toMillis })
 }

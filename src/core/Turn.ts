@@ -104,6 +104,8 @@ export const Wait = Schema.Struct({
   /** Charged to nobody. */
   hold: Schema.Boolean,
   since: Schema.Number,
+  /** When the first of the holds began that this one follows without an attempt between them. */
+  heldSince: Schema.optional(Schema.Number),
   /** Wall clock, epoch milliseconds. */
   due: Schema.Number,
   /** The failure that is waited out, of this turn or, in a shared cooldown, of another one. */

@@ -76,6 +76,7 @@ export const makeAgent = (play: (attempt: AgentLauncher.Attempt, index: number, 
       yield* onIdentity(identity)
       agent.launches.push({ at, attempt })
       agent.alive.add(pid)
+      yield* Effect.addFinalizer(() => Effect.sync(() => agent.alive.delete(pid)))
       const ended = yield* Deferred.make<AgentLauncher.Ending>()
       const end = (ending: AgentLauncher.Ending) =>
         Effect.andThen(

@@ -2,9 +2,10 @@
  * Waits under a clock whose wall time and running time move separately.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer } from "effect"
 import { RetryPolicy, RetryRules, Storage } from "shiftboss"
 import { WallClock } from "shiftboss/testing"
+import { makeWaits } from "../../../src/core/internal/retry/waits.ts"
 import { eventOf, journaled, makeAgent, policy, turn } from "./agent.ts"
 import { hour, minute, second, start } from "./play.ts"
 
@@ -59,6 +60,31 @@ describe("a wait", () => {
         lengths.toSorted((one, other) => one - other).map((millis) => [`wait-${millis}`, millis] as const)
       )
       assert.deepStrictEqual(yield* rules, [])
+    })
+  )
+
+  it.effect("ends at its millisecond also when ten thousand turns wait for ten thousand others", () =>
+    Effect.gen(function* () {
+      const clock = yield* WallClock.make({ start })
+      const ended: Array<number> = []
+      const count = 10_000
+      const all = Effect.gen(function* () {
+        const waits = yield* makeWaits
+        const one = Effect.fnUntraced(function* (after: number) {
+          yield* waits.until(`${after}`, start + after + 1, hour)
+          ended.push((yield* Clock.currentTimeMillis) === start + after + 1 ? after : Number.NaN)
+        })
+        const afters = Array.from({ length: count }, (_, index) => (index * 7919) % count)
+        yield* Effect.forEach(afters, one, { concurrency: "unbounded", discard: true })
+      })
+      const fiber = yield* Effect.forkChild(Effect.provide(Effect.scoped(all), clock.layer))
+      yield* clock.pass(0)
+      yield* clock.pass(count)
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(
+        ended,
+        Array.from({ length: count }, (_, index) => index)
+      )
     })
   )
 

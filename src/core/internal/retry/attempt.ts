@@ -1,15 +1,18 @@
 /**
  * One attempt: journaled before it is launched, watched, and journaled when it has ended.
  */
-import { Clock, Deferred, Duration, Effect, Fiber, Stream } from "effect"
+import { Clock, Deferred, Duration, Effect, Fiber, Option, Stream } from "effect"
 import type * as Launcher from "../../AgentLauncher.ts"
 import { Failure } from "../../Failure.ts"
 import type { Complete } from "../../RetryRules.ts"
 import type { State, Turn } from "../../Turn.ts"
-import type { Cooldown, Place } from "./cooldown.ts"
+import type { Cooldown } from "./cooldown.ts"
 import type { Launch } from "./decide.ts"
-import type { Journal, JournalError } from "./journal.ts"
-import { type Redact, redactEnding, redactFailure, redactor } from "./redact.ts"
+import { evolve } from "./evolve.ts"
+import type { Journal } from "./journal.ts"
+import { makeNotes, type Notes } from "./notes.ts"
+import { redactEnding, redactor } from "./redact.ts"
+import { soundFailure, soundResult } from "./sound.ts"
 import { type Price, priced } from "./totals.ts"
 
 export interface Watch {
@@ -24,12 +27,15 @@ export interface Watch {
 /** The rest of an agent's lines after its end; a stream that stays open must not hold the turn. */
 const linesAfterEnd = Duration.seconds(1)
 
-/** On top of the grace, for journaling what an interrupted attempt left. */
+/** On top of the grace: for an agent to be gone, and for journaling what it left. */
 const settling = Duration.seconds(10)
 
-const stopped = new Failure({ kind: "Stopped", scope: "request", detail: "It was stopped as asked.", raw: null })
+export const stopped = new Failure({ kind: "Stopped", scope: "request", detail: "It was stopped as asked.", raw: null })
 
-/** Runs the attempt that was decided on. The state in the end has it with its ending. */
+/**
+ * Runs the attempt that was decided on. The state in the end has it with its ending; without one when it was stopped, and
+ * nobody said that it is gone.
+ */
 export const runAttempt = Effect.fnUntraced(function* (
   watch: Watch,
   turn: Turn,
@@ -40,25 +46,9 @@ export const runAttempt = Effect.fnUntraced(function* (
 ) {
   const { journal, launcher } = watch
   const { id: turnId } = turn
-  const redact = redactor(turn.env)
   const number = (state.attempts.at(-1)?.number ?? 0) + 1
   const session: Launcher.Session =
     launch.resume === null ? { _tag: "New", id: yield* launcher.newSessionId } : { _tag: "Resume", id: launch.resume }
-  const place: Place = { account: state.account ?? "", model: launch.model }
-
-  const settle = Effect.fnUntraced(function* (reported: Launcher.Ending, ran: boolean) {
-    const at = yield* Clock.currentTimeMillis
-    const redacted = redactEnding(reported, redact)
-    const failure = redacted._tag === "Failed" ? redacted.failure : null
-    if (failure === null) watch.cooldown.answered(turnId, at)
-    const ending = priced(
-      yield* journal.state(turnId),
-      { at, failure, ran, result: redacted.result ?? null },
-      watch.prices
-    )
-    return yield* journal.append({ _tag: "AttemptEnded", turnId, ending })
-  })
-
   const { purpose, rule, model } = launch
   const at = yield* Clock.currentTimeMillis
   yield* journal.append({ _tag: "AttemptStarted", turnId, at, number, purpose, rule, session, model })
@@ -71,63 +61,104 @@ export const runAttempt = Effect.fnUntraced(function* (
       wallClock: Duration.fromInputUnsafe(rules.wallClock)
     }
   }
-  const launched = launchIdentified(watch, attempt)
-  return yield* Effect.scoped(
-    Effect.matchEffect(launched, {
-      onSuccess: (run) => Effect.flatMap(follow(watch, turn, rules, place, run, settle), (end) => settle(end, true)),
-      onFailure: (error) =>
-        error._tag === "LaunchError" ? settle({ _tag: "Failed", failure: error.failure }, false) : Effect.fail(error)
-    })
+  const notes = yield* makeNotes(watch, turnId, { account: state.account ?? "", model }, redactor(turn.env))
+  const launched = Effect.catchTag(launchIdentified(watch, attempt), "LaunchError", ({ failure }) =>
+    Effect.as(settle(watch, turn, notes, { _tag: "Failed", failure }, false), Option.none<Launcher.AgentRun>())
   )
+  yield* Effect.scoped(
+    Effect.flatMap(launched, (run) =>
+      Option.isNone(run) ? Effect.void : followed(watch, turn, rules, notes, run.value)
+    )
+  )
+  return (yield* journal.state(turnId)) ?? state
 })
 
 /**
  * Launches the agent behind its barrier. When its identity cannot be journaled, the barrier is never opened: the launch
- * is interrupted, and with it what waits there.
+ * is interrupted, and with it what waits there. So it is when the turn is stopped, which answers nothing.
  */
-const launchIdentified = Effect.fnUntraced(function* ({ launcher, journal }: Watch, attempt: Launcher.Attempt) {
-  const unkept = yield* Deferred.make<never, JournalError>()
+const launchIdentified = ({ launcher, journal, stop }: Watch, attempt: Launcher.Attempt) => {
   const keep = (identity: Launcher.Identity) =>
     journal.append({ _tag: "AgentIdentified", turnId: attempt.turnId, identity }).pipe(
       Effect.asVoid,
-      Effect.catch((error) => Effect.andThen(Deferred.fail(unkept, error), Effect.never))
+      Effect.catch(() => Effect.never)
     )
-  return yield* Effect.raceFirst(launcher.launch(attempt, keep), Deferred.await(unkept))
-})
+  return Effect.raceAllFirst([
+    Effect.asSome(launcher.launch(attempt, keep)),
+    Effect.as(Deferred.await(stop), Option.none<Launcher.AgentRun>()),
+    journal.broken
+  ])
+}
 
-type Settle = (ending: Launcher.Ending, ran: boolean) => Effect.Effect<State, JournalError>
-
-const follow = Effect.fnUntraced(function* (
-  watch: Watch,
+/** Journals how the attempt ended, with the last that was told of its usage. Once begun it is done, interrupted or not. */
+const settle = Effect.fnUntraced(function* (
+  { cooldown, journal, prices }: Watch,
   turn: Turn,
-  rules: Complete,
-  place: Place,
-  run: Launcher.AgentRun,
-  settle: Settle
+  notes: Notes,
+  reported: Launcher.Ending,
+  ran: boolean
 ) {
-  const lines = yield* Effect.forkScoped(
-    Stream.runForEach(run.activity, noteActivity(watch, turn.id, place, redactor(turn.env)))
-  )
-  const heardAll = Effect.timeoutOption(Fiber.join(lines), linesAfterEnd)
-  const asked = Effect.andThen(Deferred.await(watch.stop), Effect.andThen(run.stop(rules.grace), run.ended)).pipe(
-    Effect.map(asStopped)
-  )
-  const unkept = Effect.andThen(Fiber.join(lines), Effect.never)
-  const ending = yield* Effect.raceAllFirst([run.ended, asked, unkept]).pipe(
-    // Whoever interrupts the turn stops the agent, and does not charge the turn for it: it goes on in its session.
-    Effect.onInterrupt(() =>
-      Effect.andThen(run.stop(rules.grace), run.ended).pipe(
-        Effect.tap(() => heardAll),
-        Effect.flatMap((ending) => settle(asStopped(ending), true)),
-        Effect.interruptible,
-        Effect.timeoutOption(Duration.sum(Duration.fromInputUnsafe(rules.grace), settling)),
-        Effect.ignore
-      )
-    )
-  )
-  yield* heardAll
-  return (yield* Deferred.isDone(watch.stop)) ? asStopped(ending) : ending
+  const { id: turnId } = turn
+  const at = yield* Clock.currentTimeMillis
+  const redacted = redactEnding(reported, redactor(turn.env))
+  const failure = redacted._tag === "Failed" ? soundFailure(redacted.failure) : null
+  if (failure === null) cooldown.answered(turnId, at)
+  const result = redacted.result === undefined ? null : soundResult(redacted.result)
+  yield* journal.appendTo(turnId, (state) => {
+    const told = notes.unwritten()
+    const after = told === undefined ? state : evolve(state, told)
+    const ending = priced(after, { at, failure, ran, result }, prices)
+    const ended = { _tag: "AttemptEnded", turnId, ending } as const
+    return told === undefined ? [ended] : [told, ended]
+  })
 })
+
+/** Follows the agent to its end, and journals that: from the moment it is known, no interruption loses it. */
+const followed = (watch: Watch, turn: Turn, rules: Complete, notes: Notes, run: Launcher.AgentRun) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const lines = yield* Effect.forkScoped(Effect.raceFirst(Stream.runForEach(heard(run), notes.take), notes.write))
+      const heardAll = Effect.andThen(
+        Effect.timeoutOption(Fiber.join(lines), linesAfterEnd),
+        Effect.sync(() => lines.interruptUnsafe())
+      )
+      const keep = (ending: Launcher.Ending) =>
+        Effect.flatMap(
+          Effect.forkChild(settle(watch, turn, notes, ending, true), { startImmediately: true }),
+          (settled) =>
+            Effect.onInterrupt(restore(Fiber.join(settled)), () =>
+              Effect.ignore(Effect.timeoutOption(Fiber.join(settled), settling))
+            )
+        )
+      const stop = Effect.andThen(run.stop(rules.grace), run.ended).pipe(
+        Effect.map(asStopped),
+        Effect.timeoutOption(Duration.sum(Duration.fromInputUnsafe(rules.grace), settling))
+      )
+      const ending = yield* Effect.raceAllFirst([
+        Effect.asSome(run.ended),
+        Effect.andThen(Deferred.await(watch.stop), stop),
+        watch.journal.broken
+      ]).pipe(
+        restore,
+        // Whoever interrupts the turn stops the agent, and does not charge the turn for it: it goes on in its session.
+        Effect.onInterrupt(() =>
+          Effect.flatMap(stop, (ending) =>
+            Option.isNone(ending) ? Effect.void : Effect.andThen(heardAll, keep(ending.value))
+          )
+        )
+      )
+      if (Option.isNone(ending)) return
+      yield* heardAll
+      const asked = yield* Deferred.isDone(watch.stop)
+      yield* keep(asked ? asStopped(ending.value) : ending.value)
+    })
+  )
+
+/** What the agent does, as far as it can be told: that the telling broke is no reason to end the agent's work. */
+const heard = (run: Launcher.AgentRun): Stream.Stream<Launcher.Activity> =>
+  Stream.catchCause(run.activity, (cause) =>
+    Stream.drain(Stream.fromEffect(Effect.logWarning("the activity of an agent cannot be followed any more", cause)))
+  )
 
 /** A result once seen stays a result; any other ending is the stop we asked for. */
 const asStopped = (ending: Launcher.Ending): Launcher.Ending => {
@@ -136,34 +167,3 @@ const asStopped = (ending: Launcher.Ending): Launcher.Ending => {
     ? { _tag: "Failed", failure: stopped }
     : { _tag: "Failed", failure: stopped, result: ending.result }
 }
-
-/** What has to outlive a crash of the host is journaled at once: the session to resume and the tools under way. */
-const noteActivity =
-  ({ journal, cooldown }: Watch, turnId: string, place: Place, redact: Redact) =>
-  (activity: Launcher.Activity): Effect.Effect<unknown, JournalError> =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      switch (activity._tag) {
-        case "SessionSeen":
-          return yield* journal.append({ _tag: "SessionSeen", turnId, id: activity.id })
-        case "AgentRetry":
-          return cooldown.raise(
-            turnId,
-            place,
-            redactFailure(activity.failure, redact),
-            now,
-            Math.max(activity.failure.resetAt ?? 0, now + (activity.delayMillis ?? 0))
-          )
-        case "ToolStarted":
-          cooldown.answered(turnId, now)
-          return yield* journal.append({ _tag: "ToolStarted", turnId, id: activity.id, tool: redact(activity.tool) })
-        case "ToolEnded":
-          return yield* journal.append({ _tag: "ToolEnded", turnId, id: activity.id })
-        case "UsageSoFar": {
-          const { usage, counter } = activity
-          return yield* journal.append({ _tag: "UsageTold", turnId, soFar: { usage, counter } })
-        }
-        case "Text":
-          return cooldown.answered(turnId, now)
-      }
-    })

@@ -60,7 +60,7 @@ export const decide = (turn: Turn, state: State, { now, jitter }: Moment): Decis
   const wait = state.wait ?? (step.wait && { rule: step.rule, failure, ...step.wait })
   if (wait !== undefined) {
     // A hold that follows another one is measured from the first: a limit that comes back for ever ends the turn too.
-    const since = wait.hold ? (limitedSince(rules, state) ?? wait.since) : wait.since
+    const since = wait.hold ? (limitedSince(rules, state) ?? wait.heldSince ?? wait.since) : wait.since
     if (wait.due - since > millis(rules.maxHold)) return { _tag: "End", end: heldForGood(now, wait) }
     const remaining = clamp(wait.due - now, wait.due - wait.since)
     // A first launch is waited for in the call: it takes seconds, and all the seats would give up all their cases meanwhile.

@@ -1,12 +1,12 @@
 /**
  * Takes one turn to its end: decides, journals, and then acts.
  */
-import { Clock, Deferred, Effect, Random } from "effect"
+import { Clock, Deferred, Duration, Effect, Random } from "effect"
 import { Failure } from "../../Failure.ts"
 import { complete } from "../../RetryRules.ts"
-import type { Attempt, End, Event, State, Turn, Wait } from "../../Turn.ts"
+import type { Attempt, AttemptEnding, End, Event, State, Turn, Wait } from "../../Turn.ts"
 import type { WorkspaceError, WorkspaceShape } from "../../Workspace.ts"
-import { runAttempt, type Watch } from "./attempt.ts"
+import { runAttempt, stopped, type Watch } from "./attempt.ts"
 import type { Place } from "./cooldown.ts"
 import { type Decision, decide, type Launch } from "./decide.ts"
 import { wallUntil } from "./hold.ts"
@@ -73,7 +73,7 @@ const act = Effect.fnUntraced(function* (
     case "End":
       return yield* drive.journal.append({ _tag: "TurnEnded", turnId: turn.id, end: decision.end })
     case "Recover":
-      return yield* recover(drive, turn, state, decision.attempt)
+      return yield* recover(drive, turn, state, decision.attempt, dead)
     case "Launch":
       return yield* launched(drive, turn, state, decision)
   }
@@ -122,7 +122,9 @@ const launched = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: S
   const answer = cooldown.ask(turn.id, place, { ...moment, waited })
   if (answer._tag === "Wait") {
     const { rule, until: due, failure } = answer
-    const wait = { rule, hold: true, since: moment.now, due, failure }
+    const { wait: before } = state
+    const held = before?.hold ? { heldSince: before.heldSince ?? before.since } : {}
+    const wait = { rule, hold: true, since: moment.now, ...held, due, failure }
     return yield* journal.append({ _tag: "WaitStarted", turnId: turn.id, wait })
   }
   return yield* Effect.ensuring(
@@ -139,28 +141,38 @@ const launchPassed = Effect.fnUntraced(function* (
   launch: Launch,
   place: Place
 ) {
-  const { cooldown, journal, workspace } = drive
+  const { cooldown, journal } = drive
   const at = yield* Clock.currentTimeMillis
-  if (launch.reap) {
-    for (const attempt of state.attempts) {
-      if (!(yield* provenGone(drive, attempt))) return yield* journal.append(failedNow(turn, at, notGone(attempt)))
-    }
-  }
-  const repeats = state.attempts.length > 0
-  const obstacle = repeats ? yield* inTheWay(workspace, turn) : undefined
-  if (obstacle !== undefined) return yield* journal.append(failedNow(turn, at, obstacle))
-  const evidence = repeats
-    ? yield* Effect.catch(workspace.evidence(turn.directory, state.head), (error) => Effect.succeed(error.reason))
-    : "nothing was done yet"
-  const prompt = promptFor(turn.prompt, state, launch, evidence)
+  const ready = yield* Effect.raceFirst(
+    prepare(drive, turn, state, launch),
+    Effect.as(Deferred.await(drive.stop), undefined)
+  )
   // A stop that came meanwhile: nothing is launched any more.
-  if (yield* Deferred.isDone(drive.stop)) return yield* journal.append(stopNow(turn.id, at))
-  const after = yield* runAttempt(drive, turn, complete(turn.rules), state, launch, prompt)
+  if (ready === undefined || (yield* Deferred.isDone(drive.stop))) return yield* journal.append(stopNow(turn.id, at))
+  if (typeof ready !== "string") return yield* journal.append(failedNow(turn, at, ready))
+  const after = yield* runAttempt(drive, turn, complete(turn.rules), state, launch, ready)
+  const attempt = after.attempts.at(-1)
+  if (attempt?.ending === null) return yield* recover(drive, turn, after, attempt, stoppedUnseen)
   const until = wallUntil(complete(turn.rules), after)
-  const failure = after.attempts.at(-1)?.ending?.failure
+  const failure = attempt?.ending?.failure
   const now = yield* Clock.currentTimeMillis
   if (until !== undefined && failure) cooldown.raise(turn.id, place, failure, now, until)
   return after
+})
+
+/** The prompt of what is to be launched, or what is in its way. */
+const prepare = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, launch: Launch) {
+  const { workspace } = drive
+  if (launch.reap) {
+    for (const attempt of state.attempts) {
+      if (!(yield* provenGone(drive, attempt))) return notGone(attempt)
+    }
+  }
+  if (state.attempts.length === 0) return promptFor(turn.prompt, state, launch, "nothing was done yet")
+  const obstacle = yield* inTheWay(workspace, turn)
+  if (obstacle !== undefined) return obstacle
+  const seen = Effect.catch(workspace.evidence(turn.directory, state.head), (error) => Effect.succeed(error.reason))
+  return promptFor(turn.prompt, state, launch, yield* seen)
 })
 
 interface Obstacle {
@@ -215,17 +227,26 @@ const notGone = (attempt: Attempt): Obstacle => ({
   fix: "See that it is gone, by hand if need be, then run the turn again: two agents must not work in one session."
 })
 
-/** Judges an attempt whose host died. Without an identity the agent never came past its barrier. */
-const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, attempt: Attempt) {
+/** What is known of an attempt whose ending nobody saw, by whether anything of it ran. */
+type Unseen = (ran: boolean) => Pick<AttemptEnding, "failure" | "hostDied">
+
+const dead: Unseen = (ran) => ({
+  failure: new Failure({
+    ...{ kind: "Interrupted", scope: "session", raw: null },
+    detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
+  }),
+  hostDied: true
+})
+
+const stoppedUnseen: Unseen = () => ({ failure: stopped })
+
+/** Judges an attempt whose ending nobody saw. Without an identity the agent never came past its barrier. */
+const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: State, attempt: Attempt, unseen: Unseen) {
   const gone = yield* provenGone(drive, attempt)
   const at = yield* Clock.currentTimeMillis
   if (!gone) return yield* drive.journal.append(failedNow(turn, at, notGone(attempt)))
   const ran = attempt.identity !== null
-  const failure = new Failure({
-    ...{ kind: "Interrupted", scope: "session", raw: null },
-    detail: ran ? "Its host ended while it ran." : "Its host ended before it was launched."
-  })
-  const ending = priced(state, { at, failure, result: null, ran, hostDied: true }, drive.prices)
+  const ending = priced(state, { at, result: null, ran, ...unseen(ran) }, drive.prices)
   return yield* drive.journal.append({ _tag: "AttemptEnded", turnId: turn.id, ending })
 })
 
@@ -237,6 +258,19 @@ const recover = Effect.fnUntraced(function* (drive: Drive, turn: Turn, state: St
 const probeEvery = 30_000
 
 const isProbed = ({ probe }: Drive, { failure }: Wait) => probe !== undefined && failure?.kind === "Network"
+
+/** Is the network back? What asks for it mostly hangs while it is not, which must not stretch the wait, nor keep a stop waiting. */
+const probed = ({ probe, stop }: Drive, left: number): Effect.Effect<boolean> => {
+  if (probe === undefined) return Effect.succeed(false)
+  const answer = Effect.catchCause(probe, (cause) =>
+    Effect.as(Effect.logWarning("the network probe failed", cause), false)
+  )
+  return Effect.raceAllFirst([
+    answer,
+    Effect.as(Effect.sleep(Math.min(left, probeEvery)), false),
+    Effect.as(Deferred.await(stop), false)
+  ])
+}
 
 /** How long is waited before the turn is looked at again. */
 const slice = (drive: Drive, { wait, left }: Waiting) => (isProbed(drive, wait) ? Math.min(left, probeEvery) : left)
@@ -258,7 +292,7 @@ export const driveOn = Effect.fnUntraced(function* (
   waiting: Waiting,
   woken: Woken
 ): Effect.fn.Return<Driven, JournalError> {
-  const { journal, probe } = drive
+  const { journal } = drive
   const { wait } = waiting
   const now = yield* Clock.currentTimeMillis
   const ended = (rule: string) =>
@@ -271,6 +305,9 @@ export const driveOn = Effect.fnUntraced(function* (
   if (woken === "early") return yield* ended("cooldown-changed")
   // Never more than was left before: a clock that steps back does not stretch the wait, one that steps forward ends it.
   const left = Math.min(waiting.left - slice(drive, waiting), wait.due - now)
-  if (left > 0) return probe !== undefined && (yield* probe) ? yield* ended("network-probe") : { ...waiting, left }
+  if (left > 0) {
+    const [took, isBack] = yield* Effect.timed(probed(drive, left))
+    return isBack ? yield* ended("network-probe") : { ...waiting, left: left - Duration.toMillis(took) }
+  }
   return yield* now < wait.due ? ended("clock-stepped-back") : proceed(drive, turn, waiting.state)
 })

@@ -17,13 +17,17 @@ const patterns: ReadonlyArray<readonly [RegExp, string]> = [
 
 export type Redact = (text: string) => string
 
+/** A value as it is, and as it stands in a line of JSON, such as a key of several lines. */
+const spellings = (value: string): ReadonlyArray<string> => [...new Set([value, JSON.stringify(value).slice(1, -1)])]
+
 /** Replaces each value of the environment by its name, longest first, and then what looks like a key. */
 export const redactor = (env: { readonly [name: string]: string } | undefined): Redact => {
   const values = Object.entries(env ?? {})
     .filter(([, value]) => value.length >= shortestSecret)
+    .flatMap(([name, value]) => spellings(value).map((spelling) => [`[${name}]`, spelling] as const))
     .toSorted(([, one], [, other]) => other.length - one.length)
   return (text) => {
-    const named = values.reduce((text, [name, value]) => text.replaceAll(value, `[${name}]`), text)
+    const named = values.reduce((text, [by, value]) => text.replaceAll(value, () => by), text)
     return patterns.reduce((text, [pattern, by]) => text.replace(pattern, by), named)
   }
 }

@@ -126,7 +126,8 @@ export const priced = (
   const last = state?.attempts.at(-1)
   if (state === undefined || last === undefined) return unpriced
   const own = summaries([...state.attempts.slice(0, -1), { ...last, ending: unpriced }]).at(-1)
-  const price = prices[own?.model ?? ""]
+  const model = own?.model ?? ""
+  const price = Object.hasOwn(prices, model) ? prices[model] : undefined
   if (own === undefined || own.costUsd !== null || price === undefined) return unpriced
   const { usage, usageSoFar } = own
   const estimatedCostUsd = usage === null ? usageSoFar && cost(usageSoFar, price).known : cost(usage, price).total

@@ -3,6 +3,7 @@
  * wait early, would take more memory than all else that is kept of a turn.
  */
 import { Clock, Deferred, Effect } from "effect"
+import { type Due, makeDues } from "./dues.ts"
 
 /** Why a wait came back: its time is over, or something has happened that is to be looked at. */
 export type Woken = "over" | "early"
@@ -15,12 +16,10 @@ export interface Waits {
   readonly until: (turnId: string, due: number, millis: number) => Effect.Effect<Woken>
   /** Ends the wait of this turn, if it has one. */
   readonly wake: (turnId: string) => void
+  readonly wakeAll: () => void
 }
 
-interface Waiting {
-  readonly due: number
-  /** By the clock that is never set. */
-  readonly latest: number
+interface Waiting extends Due {
   readonly resume: (woken: Effect.Effect<Woken>) => void
 }
 
@@ -31,7 +30,7 @@ const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(n
 
 /** The timer runs as long as the scope is open, and while anything waits. */
 export const makeWaits = Effect.gen(function* () {
-  const waiting = new Map<string, Waiting>()
+  const waiting = makeDues<Waiting>()
   /** When the timer goes off, by the clock that is never set. */
   let alarm = Infinity
   /** The alarm was set anew. */
@@ -42,29 +41,24 @@ export const makeWaits = Effect.gen(function* () {
     Deferred.doneUnsafe(reset, Effect.void)
   }
 
-  const forget = (turnId: string) => {
-    waiting.delete(turnId)
-    if (waiting.size === 0 && alarm !== Infinity) setAlarm(Infinity)
+  const forget = (one: Waiting) => {
+    waiting.remove(one)
+    if (waiting.size() === 0 && alarm !== Infinity) setAlarm(Infinity)
   }
 
-  const end = (turnId: string, woken: Woken) => {
-    const one = waiting.get(turnId)
-    if (one === undefined) return
-    forget(turnId)
+  const end = (one: Waiting, woken: Woken) => {
+    if (!waiting.has(one)) return
+    forget(one)
     one.resume(Effect.succeed(woken))
   }
 
   const look = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const running = yield* monotonicMillis
-    alarm = Infinity
-    const over: Array<string> = []
-    for (const [turnId, { due, latest }] of waiting) {
-      const left = Math.min(due - now, latest - running)
-      if (left <= 0) over.push(turnId)
-      else alarm = Math.min(alarm, running + Math.min(left, longestSleep))
-    }
-    for (const turnId of over) end(turnId, "over")
+    const { over, left } = waiting.take(now, running)
+    alarm = left === Infinity ? Infinity : running + Math.min(left, longestSleep)
+    // Each may wake others, or wait again.
+    for (const one of over) end(one, "over")
   })
 
   const keepTime = Effect.gen(function* () {
@@ -78,15 +72,22 @@ export const makeWaits = Effect.gen(function* () {
 
   const waits: Waits = {
     until: (turnId, due, millis) =>
-      Effect.flatMap(monotonicMillis, (running) =>
+      Effect.flatMap(Effect.all([Clock.currentTimeMillis, monotonicMillis]), ([now, running]) =>
         Effect.callback<Woken>((resume) => {
-          waiting.set(turnId, { due, latest: running + millis, resume })
-          const look = running + Math.min(millis, longestSleep)
+          const one = { turnId, due, latest: running + millis, resume }
+          waiting.add(one)
+          const look = running + Math.min(millis, due - now, longestSleep)
           if (look < alarm) setAlarm(look)
-          return Effect.sync(() => forget(turnId))
+          return Effect.sync(() => forget(one))
         })
       ),
-    wake: (turnId) => end(turnId, "early")
+    wake: (turnId) => {
+      const one = waiting.of(turnId)
+      if (one !== undefined) end(one, "early")
+    },
+    wakeAll: () => {
+      for (const one of waiting.all()) end(one, "early")
+    }
   }
   return waits
 })
