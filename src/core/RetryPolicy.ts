@@ -141,7 +141,7 @@ const unusable = (name: string, usd: number | undefined, most = Infinity): Reado
   usd === undefined || (usd >= 0 && usd <= most) ? [] : [`${name} must be US dollars of at least 0, not ${usd}.`]
 
 /** What all turns of a policy are driven with. */
-const makeParts = Effect.fnUntraced(function* (options: Options) {
+const makeParts = Effect.fnUntraced(function* (options: Options, isRunning: (turnId: string) => boolean) {
   const launcher = yield* AgentLauncher
   const workspace = yield* Workspace
   const { log = "turns", keepTurns = 1000, networkProbe: probe, prices = {} } = options
@@ -159,14 +159,20 @@ const makeParts = Effect.fnUntraced(function* (options: Options) {
     firstMillis: Duration.toMillis(options.firstLaunchAlone ?? "10 seconds")
   }
   const cooldown = makeCooldown(times, waits.wake)
-  const openJournal = yield* journalOpener(log, keepTurns, (states) => raiseKept(cooldown, states), waits.wakeAll)
+  const openJournal = yield* journalOpener({
+    name: log,
+    keepTurns,
+    isRunning,
+    onOpen: (states) => raiseKept(cooldown, states),
+    onBroken: waits.wakeAll
+  })
   return { openJournal, ports: { launcher, workspace, cooldown, waits, prices, probe } }
 })
 
 function make(options: Options) {
   return Effect.gen(function* () {
-    const { openJournal, ports } = yield* makeParts(options)
     const running = new Map<string, Running>()
+    const { openJournal, ports } = yield* makeParts(options, (turnId) => running.has(turnId))
     const ruled = (turn: Turn): Turn & { readonly rules: Complete } => ({
       ...turn,
       rules: complete(options.rules, turn.rules)

@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
-import { AgentLauncher, Counters, Failure, RetryPolicy, RetryRules, Storage, type Usage } from "shiftboss"
+import { AgentLauncher, Counters, Failure, RetryPolicy, RetryRules, Storage, type Usage, Workspace } from "shiftboss"
 import { type Act, advance, type Agent, eventOf, journaled, makeAgent, policy, seen, settle, turn } from "./agent.ts"
 import { hour, minute, second } from "./play.ts"
 
@@ -374,6 +374,78 @@ describe("a compaction", () => {
       }).pipe(Effect.provide(policy(talks, layer, { keepTurns: 1 })))
     })
   )
+})
+
+describe("a turn that is taken up again while others end", () => {
+  const takenUp = (when: "before the compaction" | "in it", rounds: number) =>
+    Effect.gen(function* () {
+      let compacting = false
+      const storage = yield* Storage.Storage.pipe(Effect.provide(Layer.fresh(Storage.layerMemory)))
+      const open: Storage.Storage["Service"]["open"] = (name) =>
+        Effect.map(storage.open(name), (log) => ({
+          ...log,
+          append: (entries) => Effect.andThen(Effect.sleep(second), log.append(entries)),
+          replace: (entries) =>
+            Effect.suspend(() => {
+              compacting = true
+              return Effect.andThen(Effect.sleep(second), log.replace(entries))
+            })
+        }))
+      const layer = Layer.succeed(Storage.Storage, Storage.Storage.of({ ...storage, open }))
+      const agent = makeAgent(({ turnId, number }) => (turnId === "again" && number === 1 ? { fails: "Auth" } : {}))
+      yield* Effect.gen(function* () {
+        const first = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "again" })))
+        yield* advance(minute)
+        assert.strictEqual((yield* Fiber.join(first)).status, "failed")
+        const other = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "other" }))) // its end compacts the log
+        const begun = advance(500).pipe(Effect.repeat({ until: () => compacting }))
+        if (when === "in it") yield* begun
+        const again = yield* Effect.forkChild(RetryPolicy.run(turn({ id: "again" })))
+        yield* advance(minute)
+        const outcome = yield* Fiber.join(again)
+        assert.deepStrictEqual([outcome.status, outcome.rounds], [rounds === 1 ? "failed" : "succeeded", rounds])
+        yield* Fiber.join(other)
+        assert.isTrue(compacting)
+      }).pipe(Effect.provide(policy(agent, layer, { keepTurns: 1 })))
+    })
+
+  it.effect("goes on in its next round when it was there first", () => takenUp("before the compaction", 2))
+
+  it.effect("is begun anew when a compaction is about to drop it", () => takenUp("in it", 1))
+
+  it.effect("is not dropped while it asks for the commit it starts from", () => {
+    let asked = 0
+    const workspace = Layer.succeed(Workspace.Workspace, {
+      head: (directory) => {
+        if (directory !== "slow") return Effect.succeed("c0")
+        const unreadable = new Workspace.WorkspaceError({ directory: "slow", reason: "git is not there" })
+        return ++asked === 1 ? Effect.fail(unreadable) : Effect.delay(Effect.succeed("c1"), minute)
+      },
+      evidence: () => Effect.succeed({ head: "c1", commits: [], dirty: [] }),
+      locked: () => Effect.succeed(undefined)
+    })
+    return Effect.gen(function* () {
+      const slow = turn({ id: "slow", directory: "slow" })
+      assert.strictEqual((yield* RetryPolicy.run(slow)).rule, "workspace-unreadable")
+      const again = yield* Effect.forkChild(RetryPolicy.run(slow))
+      yield* settle
+      for (const id of ["one", "two"]) yield* RetryPolicy.run(turn({ id, account: id }))
+      yield* advance(2 * minute)
+      const { status, head, rounds } = yield* Fiber.join(again)
+      assert.deepStrictEqual([status, head, rounds], ["succeeded", "c1", 2])
+    }).pipe(
+      Effect.provide(
+        Layer.provide(
+          policy(
+            makeAgent(() => ({})),
+            Storage.layerMemory,
+            { keepTurns: 1 }
+          ),
+          workspace
+        )
+      )
+    )
+  })
 })
 
 describe("a secret of several lines", () => {

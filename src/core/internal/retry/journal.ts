@@ -51,17 +51,24 @@ interface Session {
 
 const allPermits = 1_000_000
 
+export interface JournalOptions {
+  readonly name: string
+  /** At least so many ended turns are kept. */
+  readonly keepTurns: number
+  /** One that somebody is taking up again is kept as well: what it goes on from must not be gone when it does. */
+  readonly isRunning: (turnId: string) => boolean
+  /** Told what was found, each time the log is opened. */
+  readonly onOpen: (states: Iterable<State>) => void
+  /** Called when a write has failed. */
+  readonly onBroken: () => void
+}
+
 /**
  * Opens the named log, or answers the journal that is open already. A failure is no failure for good: the next call tries
- * again. At least `keepTurns` ended turns are kept; `onOpen` is told what was found, each time, and `onBroken` called when
- * a write has failed.
+ * again.
  */
-export const journalOpener = Effect.fnUntraced(function* (
-  name: string,
-  keepTurns: number,
-  onOpen: (states: Iterable<State>) => void,
-  onBroken: () => void
-) {
+export const journalOpener = Effect.fnUntraced(function* (options: JournalOptions) {
+  const { name, onBroken, onOpen } = options
   const own = yield* Effect.scope
   const opening = yield* Semaphore.make(1)
   const openSession = yield* sessionOpener(name, own, onBroken)
@@ -73,15 +80,15 @@ export const journalOpener = Effect.fnUntraced(function* (
     current = undefined
     const session = yield* openSession
     onOpen(session.states.values())
-    current = { session, journal: journalOf(session, keepTurns, own) }
+    current = { session, journal: journalOf(session, options, own) }
     return current.journal
   }).pipe(opening.withPermit)
 })
 
-const journalOf = (session: Session, keepTurns: number, own: Scope.Scope): Journal => {
+const journalOf = (session: Session, options: JournalOptions, own: Scope.Scope): Journal => {
   const inOrder = makeOrder()
   const appendTo: Journal["appendTo"] = (turnId, events) => {
-    const adding = inOrder(turnId, add(session, keepTurns, turnId, events))
+    const adding = inOrder(turnId, add(session, options, turnId, events))
     // In a fiber of its own: an append that is cut off would leave the turn in a state that nobody knows.
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.forkIn(adding, own), (fiber) => restore(Fiber.join(fiber)))
@@ -91,7 +98,8 @@ const journalOf = (session: Session, keepTurns: number, own: Scope.Scope): Journ
     state: (turnId) =>
       inOrder(
         turnId,
-        Effect.sync(() => session.states.get(turnId))
+        // What a compaction is about to drop is not there any more.
+        session.entrance.withPermit(Effect.sync(() => session.states.get(turnId)))
       ),
     append: (...events) => appendTo(events[0].turnId, () => events),
     appendTo,
@@ -134,7 +142,7 @@ const write = (session: Session, entries: Effect.Effect<void, StorageError | Log
 
 const add = Effect.fnUntraced(function* (
   session: Session,
-  keepTurns: number,
+  options: JournalOptions,
   turnId: string,
   eventsOf: (state: State | undefined) => Events
 ) {
@@ -154,20 +162,22 @@ const add = Effect.fnUntraced(function* (
   yield* permits.withPermit(adding)
   const after = states.get(turnId)
   if (after === undefined) return yield* Effect.die(new Error(`the turn "${turnId}" has not started`))
-  if (after.end !== null && session.ended >= 2 * keepTurns) {
+  if (after.end !== null && session.ended >= 2 * options.keepTurns) {
     // The turn is safely ended either way; a failure shows with the next append, and after it the log is opened again.
-    const alone = permits.withPermits(allPermits)(compact(session, keepTurns))
+    const alone = permits.withPermits(allPermits)(compact(session, options))
     yield* Effect.ignore(entrance.withPermit(alone))
   }
   return after
 })
 
 /** Drops the oldest ended turns once there are twice as many as are to be kept. */
-const compact = Effect.fnUntraced(function* (session: Session, keepTurns: number) {
+const compact = Effect.fnUntraced(function* (session: Session, { keepTurns, isRunning }: JournalOptions) {
   const { log, states } = session
   const ended = endedOf(states)
   if (ended.length < 2 * keepTurns || session.failure !== undefined) return
-  const byAge = ended.toSorted((one, other) => (one.end?.at ?? 0) - (other.end?.at ?? 0))
+  const byAge = ended
+    .filter(({ turnId }) => !isRunning(turnId))
+    .toSorted((one, other) => (one.end?.at ?? 0) - (other.end?.at ?? 0))
   const dropped = new Set(byAge.slice(0, ended.length - keepTurns))
   const kept = [...states.values()].filter((state) => !dropped.has(state))
   yield* write(session, log.replace(kept.map((state) => ({ _tag: "TurnKept", turnId: state.turnId, state }))))
