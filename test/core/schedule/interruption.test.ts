@@ -45,9 +45,13 @@ describe("an interruption", () => {
 
 describe("an interruption between any two steps", () => {
   for (const what of ["tick", "pause", "runNow"] as const) {
-    it.effect(`of ${what} leaves nothing that drain would wait for, and no schedule locked`, () =>
+    it.effect(`of ${what} leaves nothing that drain would wait for, no schedule locked and nothing untold`, () =>
       Effect.gen(function* () {
-        const { host, journal, after } = yield* makeWorld([everyMinute("a")])
+        const { disk, host, journal, after } = yield* makeWorld([everyMinute("a")])
+        const declared = (yield* disk.entries()).length
+        const told: Array<ScheduleJournal.LiveEvent> = []
+        yield* Effect.forkChild(Stream.runForEach(journal.events, (event) => Effect.sync(() => told.push(event))))
+        yield* Advance.settle
         host.endsAtOnce = "succeeded"
         const requests = { tick: journal.tick, pause: journal.pause("a"), runNow: journal.runNow("a") }
         let hasEnded = false
@@ -65,6 +69,11 @@ describe("an interruption between any two steps", () => {
         const draining = yield* Effect.forkChild(journal.drain)
         yield* Advance.settle
         assert.isDefined(draining.pollUnsafe())
+        const recorded = (yield* disk.entries()).slice(declared)
+        assert.deepStrictEqual(
+          told.filter(({ _tag }) => _tag !== "LookFailed" && _tag !== "HostSilent" && _tag !== "EventsMissed"),
+          recorded
+        )
       })
     )
   }

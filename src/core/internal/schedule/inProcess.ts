@@ -73,6 +73,8 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
     open: Effect.map(storage.open(name), (opened) => typed(opened, runLog)),
     empty: () => new Map(),
     apply,
+    misfit: () => undefined,
+    appended: () => Effect.void,
     problem: () => undefined,
     size: (runs) => runs.size * keptRuns,
     snapshot: (runs) => Array.from(runs.values()).flatMap((own) => [...own.values()])

@@ -184,16 +184,15 @@ const makeLooks = Effect.fnUntraced(function* (
 
 /** Follows the declarations, and says when each schedule is to be looked at first. */
 const declareAll = Effect.fnUntraced(function* (
-  { journal, declared, notices }: Parts,
+  { journal, declared }: Parts,
   schedule: (workflowId: string, at: number) => void
 ) {
   const now = yield* clockNow
-  const events = yield* journal.commit((schedules) =>
+  yield* journal.commit((schedules) =>
     [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
       Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
     )
   )
-  for (const event of events) yield* notices.publish(event)
   for (const [workflowId, progress] of journal.schedules()) {
     const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
     // The clock may have been set back while nobody looked.
@@ -208,8 +207,8 @@ export const make = Effect.fnUntraced(function* (
   declared: ReadonlyMap<string, Decide.Declaration>,
   { log, hostTimeout, concurrency }: Settings
 ) {
-  const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
+  const journal = yield* Journal.make(storage, log, notices)
   const host = Host.make(workflows, notices, hostTimeout)
   const parts: Parts = { journal, host, declared, notices }
   const { operation, whileOpen, end, idle } = makeOperations()
