@@ -40,7 +40,7 @@ export interface Options {
   readonly log?: string | undefined
   /** How long the host may take for one answer. Default: 30 s. */
   readonly hostTimeout?: Duration.Input | undefined
-  /** How many schedules are looked at at a time. One that waits for the host for over a second counts no more. Default: 16. */
+  /** How many schedules are looked at at a time. One that waits for the host for over a second counts no more. At most 1000. Default: 16. */
   readonly concurrency?: number | undefined
 }
 
@@ -89,13 +89,16 @@ const checked = <A>(field: string, check: () => Result.Result<A, InvalidRequest>
     Effect.fromResult
   )
 
+/** Each is a fiber of the loop, and kept for as long as it runs. */
+const mostConcurrency = 1000
+
 const checkOptions = (options: Options): Result.Result<Settings, InvalidRequest> => {
   const invalid = (field: string, problem: string) => Result.fail(new InvalidRequest({ field, problem }))
   if (!isObject(options)) return invalid("options", `is ${shown(options)}; it has to be an object`)
   const { log = "schedules", hostTimeout = "30 seconds", concurrency = 16 } = options
   if (typeof log !== "string") return invalid("log", `is ${shown(log)}; it has to be a string`)
-  if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
-    return invalid("concurrency", "has to be a whole number from 1 on")
+  if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > mostConcurrency) {
+    return invalid("concurrency", `has to be a whole number from 1 to ${mostConcurrency}`)
   }
   const timeout = Duration.fromInput(hostTimeout)
   if (timeout._tag === "None" || !Duration.isFinite(timeout.value) || !(Duration.toMillis(timeout.value) > 0)) {

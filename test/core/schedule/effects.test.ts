@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Duration, Effect, Exit, Layer, Scope, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal, Storage } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { beginning, day, type Disk, hour, makeDisk, minute, revive } from "./kit.ts"
+import { makeInProcess } from "../../../src/core/internal/schedule/inProcess.ts"
 
 const build = Effect.fnUntraced(function* (
   storage: Storage.Storage["Service"],
@@ -218,6 +219,67 @@ describe("a run that the end of its process cuts off", () => {
         assert.deepInclude(yield* second.explain("a", 1), { _tag: "Ran", ending: "running" })
         yield* second.stop
       }
+    })
+  )
+
+  it.effect("is not given up for writes that fail: those are no crashes", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(beginning)
+      const disk = yield* makeDisk
+      const firings: Array<ScheduleJournal.EffectFiring> = []
+      const first = yield* live(disk, firings)
+      yield* TestClock.adjust(day)
+      yield* first.tick
+      yield* crash(disk, first)
+      const second = yield* live(disk, firings)
+      for (let i = 0; i < 8; i++) {
+        disk.fault = { kind: "fail", written: true, after: 0 }
+        yield* second.tick
+        assert.isUndefined(disk.fault)
+        yield* TestClock.adjust(minute)
+      }
+      yield* second.tick
+      assert.strictEqual(firings.length, 2)
+      assert.deepInclude(yield* second.explain("a", 1), { _tag: "Ran", ending: "running" })
+    })
+  )
+
+  it.effect("is begun by the next one when it is asked for while its process ends", () =>
+    Effect.gen(function* () {
+      const disk = yield* makeDisk
+      const begun: Array<string> = []
+      let isSlow = true
+      const workflow = {
+        run: ({ runId }: ScheduleJournal.EffectFiring) =>
+          Effect.sync(() => begun.push(runId)).pipe(
+            Effect.andThen(Effect.never),
+            Effect.onInterrupt(() => (isSlow ? Effect.sleep("5 seconds") : Effect.void))
+          ),
+        resumable: true
+      }
+      const host = makeInProcess(disk.storage, "runs", new Map([["a", workflow]]), Context.empty())
+      const firing = (slot: number): ScheduleJournal.Firing => {
+        return { workflowId: "a", slot, runId: `a@1.${slot}`, input: null, dueAt: 0, late: Duration.zero }
+      }
+      const scope = yield* Scope.make()
+      const first = yield* Scope.provide(host, scope)
+      yield* first.submit(firing(1))
+      yield* Advance.settle
+      const ending = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* Advance.settle
+      yield* Effect.exit(first.submit(firing(2)))
+      yield* Effect.exit(first.outcome("a@1.1"))
+      yield* Advance.advance("6 seconds")
+      yield* Fiber.join(ending)
+      isSlow = false
+      const second = yield* host
+      assert.strictEqual(yield* second.outcome("a@1.2"), "unknown")
+      assert.strictEqual(yield* second.outcome("a@1.1"), "running")
+      const last = (yield* Stream.runCollect(disk.storage.read("runs"))).at(-1)
+      assert.include(JSON.stringify(last), '"crashes":0')
+      yield* second.submit(firing(2))
+      yield* Advance.settle
+      assert.deepStrictEqual(begun, ["a@1.1", "a@1.1", "a@1.2"])
     })
   )
 

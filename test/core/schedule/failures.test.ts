@@ -272,6 +272,8 @@ describe("declarations", () => {
       const wrong: ReadonlyArray<unknown> = [
         null,
         "schedules",
+        { concurrency: 1001 },
+        { concurrency: Number.MAX_SAFE_INTEGER },
         ...hostile.flatMap((value) => [{ log: value }, { concurrency: value }, { hostTimeout: value }])
       ]
       for (const options of wrong) {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Deferred, Effect, Fiber, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { ScheduleJournal } from "shiftboss"
 import { Advance } from "shiftboss/testing"
@@ -41,6 +41,42 @@ describe("an interruption", () => {
       assert.strictEqual(host.submitted.length, 1)
     })
   )
+})
+
+describe("an interruption between any two steps", () => {
+  for (const what of ["tick", "pause", "runNow"] as const) {
+    it.effect(`of ${what} leaves nothing that drain would wait for, no schedule locked and nothing untold`, () =>
+      Effect.gen(function* () {
+        const { disk, host, journal, after } = yield* makeWorld([everyMinute("a")])
+        const declared = (yield* disk.entries()).length
+        const told: Array<ScheduleJournal.LiveEvent> = []
+        yield* Effect.forkChild(Stream.runForEach(journal.events, (event) => Effect.sync(() => told.push(event))))
+        yield* Advance.settle
+        host.endsAtOnce = "succeeded"
+        const requests = { tick: journal.tick, pause: journal.pause("a"), runNow: journal.runNow("a") }
+        let hasEnded = false
+        for (let turns = 0; !hasEnded; turns++) {
+          yield* TestClock.adjust(minute)
+          // One that yields at each step can be interrupted at each; with less it would not get on.
+          const request = Effect.provideService(Effect.exit(requests[what]), Scheduler.MaxOpsBeforeYield, 3)
+          const fiber = yield* Effect.forkChild(request)
+          for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+          hasEnded = fiber.pollUnsafe() !== undefined
+          yield* Fiber.interrupt(fiber)
+          yield* journal.resume("a")
+        }
+        yield* after(minute)
+        const draining = yield* Effect.forkChild(journal.drain)
+        yield* Advance.settle
+        assert.isDefined(draining.pollUnsafe())
+        const recorded = (yield* disk.entries()).slice(declared)
+        assert.deepStrictEqual(
+          told.filter(({ _tag }) => _tag !== "LookFailed" && _tag !== "HostSilent" && _tag !== "EventsMissed"),
+          recorded
+        )
+      })
+    )
+  }
 })
 
 describe("the end of the journal", () => {

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Result, Schema } from "effect"
 import { ScheduleJournal } from "shiftboss"
 import * as Journal from "../../../src/core/internal/schedule/journal.ts"
+import * as Notices from "../../../src/core/internal/schedule/notices.ts"
 import { makeDisk } from "./kit.ts"
 
 const none = { missed: 0, overlap: 0, refused: 0, paused: 0, stopped: 0, removed: 0 }
@@ -127,7 +128,7 @@ describe("the journal", () => {
   it.effect("writes nothing that would leave a schedule breaking a rule", () =>
     Effect.gen(function* () {
       const disk = yield* makeDisk
-      const journal = yield* Journal.make(disk.storage, "schedules")
+      const journal = yield* Journal.make(disk.storage, "schedules", yield* Notices.make)
       const stopped = { _tag: "ScheduleStopped", workflowId: "a", at: 1, slot: 7 } as const
       const declared = {
         _tag: "ScheduleDeclared",

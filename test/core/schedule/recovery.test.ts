@@ -211,6 +211,41 @@ describe("the journal", () => {
     })
   )
 
+  it.effect("whose entries do not fit together is refused where they do not", () =>
+    Effect.gen(function* () {
+      const about = { workflowId: "a", at: 1 }
+      const run = (slot: number) => ({ _tag: "Run", slot, runId: `a@1.${slot}`, dueAt: 1, input: null }) as const
+      const pending = (slot: number) => ({ _tag: "SlotPending", ...about, nextAt: 2, plan: run(slot) }) as const
+      const skip = { ...about, first: 1, last: 2, reason: "missed" } as const
+      const skipping = {
+        _tag: "SlotPending",
+        ...about,
+        nextAt: 2,
+        plan: { _tag: "Skip", first: 1, last: 2, reason: "missed" }
+      } as const
+      const broken: ReadonlyArray<readonly [string, ReadonlyArray<ScheduleJournal.ScheduleEvent>]> = [
+        ["not declared before", [{ _tag: "SchedulePaused", workflowId: "b", at: 1 }]],
+        ["not declared before", [{ ...pending(1), workflowId: "b" }]],
+        ["something else is pending", [pending(1), pending(1)]],
+        ["not pending", [pending(1), { _tag: "RunAccepted", ...about, runId: "a@1.7" }]],
+        ["not pending", [{ _tag: "RunAccepted", ...about, runId: "a@1.1" }]],
+        ["not pending", [{ _tag: "RunRefused", ...about, runId: "a@1.1", reason: "refused" }]],
+        ["not pending", [skipping, { _tag: "SlotsSkipped", ...skip, reason: "paused" }]],
+        ["not pending", [skipping, { _tag: "SlotsSkipped", ...skip, first: 2 }]],
+        ["not active", [{ _tag: "RunEnded", ...about, runId: "a@1.1", ending: "failed" }]]
+      ]
+      for (const [found, entries] of broken) {
+        const { disk, restart } = yield* makeWorld([everyMinute])
+        yield* disk.write(entries)
+        const before = yield* disk.stored
+        const refused = yield* Effect.flip(restart())
+        assert.strictEqual(refused._tag, "LogCorrupt")
+        assert.include(refused.message, found)
+        assert.deepStrictEqual(yield* disk.stored, before)
+      }
+    })
+  )
+
   it.effect("is compacted, so that a restart reads what there is and not what there was", () =>
     Effect.gen(function* () {
       const world = yield* makeWorld([everyMinute])
@@ -278,7 +313,8 @@ describe("the journal", () => {
   it.effect("that could not be written for one schedule is read again for the others at once", () =>
     Effect.gen(function* () {
       const { disk, host, after } = yield* makeWorld(many)
-      disk.fault = { kind: "fail", written: false, after: 5 }
+      // Of the third schedule: one is brought forward after the other, with two entries each.
+      disk.fault = { kind: "fail", written: false, after: 4 }
       assert.strictEqual((yield* Effect.flip(after(minute))).reason, "JournalFailed")
       assert.strictEqual(host.submitted.length, many.length - 1)
       yield* after(5000)

@@ -19,6 +19,11 @@ export class Agenda {
     if (this.#heap.size > 2 * this.#at.size + fewEntries) this.#rebuild()
   }
 
+  /** When a schedule is to be looked at; `Infinity` when it is not. */
+  at(workflowId: string): number {
+    return this.#at.get(workflowId) ?? Infinity
+  }
+
   /** How many entries it keeps, replaced ones included. */
   get size(): number {
     return this.#heap.size

@@ -169,6 +169,32 @@ const apply = (progress: ScheduleProgress, event: ScheduleEvent): ScheduleProgre
   }
 }
 
+/** Why an entry cannot come next, as the end of a sentence that begins with it; `undefined` when it can. */
+export const misfit = (progress: ScheduleProgress | undefined, event: ScheduleEvent): string | undefined => {
+  if (event._tag === "ScheduleSaved") {
+    return event.workflowId === event.progress.workflowId ? undefined : "keeps the state of another schedule"
+  }
+  if (progress === undefined) {
+    return event._tag === "ScheduleDeclared" ? undefined : "is about a schedule that was not declared before"
+  }
+  const { pending, activeRunId } = progress
+  switch (event._tag) {
+    case "SlotPending":
+      return pending === undefined ? undefined : "comes while something else is pending"
+    case "RunAccepted":
+    case "RunRefused":
+      return pending?._tag === "Run" && pending.runId === event.runId ? undefined : "answers a run that is not pending"
+    case "SlotsSkipped": {
+      const isPending = pending?._tag === "Skip" && pending.first === event.first && pending.last === event.last
+      return isPending && pending.reason === event.reason ? undefined : "skips slots that are not pending"
+    }
+    case "RunEnded":
+      return activeRunId === event.runId ? undefined : "ends a run that is not active"
+    default:
+      return undefined
+  }
+}
+
 /** The schedule after an entry; `undefined` stays so until it is declared or was saved. */
 export const evolve = (progress: ScheduleProgress | undefined, event: ScheduleEvent): ScheduleProgress | undefined => {
   if (progress !== undefined) return apply(progress, event)

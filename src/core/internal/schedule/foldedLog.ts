@@ -19,6 +19,10 @@ export interface Fold<State, Entry> {
   readonly open: Effect.Effect<Log<Entry>, OpenError, Scope.Scope>
   readonly empty: () => State
   readonly apply: (state: State, entry: Entry) => void
+  /** What is wrong with an entry that comes next, if anything: no journal that is whole holds it there. */
+  readonly misfit: (state: State, entry: Entry) => string | undefined
+  /** Told of what was appended. It cannot be interrupted, so whatever is in the log is told once, and must not wait. */
+  readonly appended: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
   /** What is wrong with what was read, if anything. */
   readonly problem: (state: State) => string | undefined
   /** How many entries make the state, at most. */
@@ -77,9 +81,12 @@ const read = Effect.fnUntraced(function* <State, Entry>(fold: Fold<State, Entry>
   const state = fold.empty()
   let entries = 0
   yield* Stream.runForEach(log.replay, (entry) =>
-    Effect.sync(() => {
-      fold.apply(state, entry)
+    Effect.suspend(() => {
       entries++
+      const found = fold.misfit(state, entry)
+      if (found !== undefined) return Effect.fail(new LogCorrupt({ log: log.name, line: entries, found }))
+      fold.apply(state, entry)
+      return Effect.void
     })
   )
   const found = fold.problem(state)
@@ -140,6 +147,7 @@ const append = <State, Entry>(held: Held<State, Entry>, decide: (state: State) =
       )
       for (const entry of decided) fold.apply(state, entry)
       held.entries += decided.length
+      yield* fold.appended(decided)
       return decided
     })
   )

@@ -28,18 +28,23 @@ const makeRequests = (hostTimeout: Duration.Duration) => {
   /** On its own, so that one that ignores interruption can be left behind. */
   const begin = <A>(workflowId: string, call: Effect.Effect<A, unknown>) =>
     Effect.uninterruptible(
-      Effect.tap(Effect.forkDetach(call, { uninterruptible: false }), (request) =>
+      Effect.tap(Effect.forkDetach(call, { startImmediately: true, uninterruptible: false }), (request) =>
         Effect.sync(() => {
           requests.set(workflowId, request)
+          // At once, when it has ended already.
           request.addObserver(() => requests.delete(workflowId))
         })
       )
     )
 
+  /** A host that answers without waiting for anything has answered by now, and needs no timer. */
+  const answer = <A>(request: Fiber.Fiber<A, unknown>) =>
+    request.pollUnsafe() ?? Effect.timeout(Fiber.join(request), hostTimeout)
+
   return <A>(workflowId: string, call: Effect.Effect<A, unknown>) =>
     earlier(workflowId).pipe(
       Effect.andThen(begin(workflowId, call)),
-      Effect.flatMap((request) => Effect.timeout(Fiber.join(request), hostTimeout)),
+      Effect.flatMap(answer),
       // Not waited for.
       Effect.ensuring(Effect.sync(() => requests.get(workflowId)?.interruptUnsafe()))
     )

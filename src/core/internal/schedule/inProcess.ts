@@ -3,7 +3,7 @@
  */
 import { Cause, type Context, Duration, Effect, Exit, FiberMap, Schema, type Scope } from "effect"
 import { type OpenError, type Storage, typed } from "../../Storage.ts"
-import type { SchedulesUnavailable } from "./errors.ts"
+import { SchedulesUnavailable } from "./errors.ts"
 import * as FoldedLog from "./foldedLog.ts"
 import * as KeyedLock from "./keyedLock.ts"
 import { now as clockNow } from "./now.ts"
@@ -73,14 +73,18 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
     open: Effect.map(storage.open(name), (opened) => typed(opened, runLog)),
     empty: () => new Map(),
     apply,
+    misfit: () => undefined,
+    appended: () => Effect.void,
     problem: () => undefined,
     size: (runs) => runs.size * keptRuns,
     snapshot: (runs) => Array.from(runs.values()).flatMap((own) => [...own.values()])
   })
   /** How runs of this process ended, until the log has it. */
   const unrecorded = new Map<string, RunDone>()
-  /** Runs that the log may hold as started for the first time, and that are not: the append failed. */
-  const unstarted = new Set<string>()
+  /** What was known of runs that the log may hold as started since, and that are not: the append failed. */
+  const unstarted = new Map<string, RunEntry | undefined>()
+  const known = (runId: string) =>
+    unstarted.has(runId) ? unstarted.get(runId) : log.state().get(workflowOf(runId))?.get(runId)
 
   const recordEndings = Effect.suspend(() => {
     const endings = [...unrecorded.values()]
@@ -90,8 +94,8 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
     )
   })
   return {
-    started: Effect.fnUntraced(function* (begun: Unended, again: boolean) {
-      if (!again) unstarted.add(begun.runId)
+    started: Effect.fnUntraced(function* (begun: Unended) {
+      unstarted.set(begun.runId, known(begun.runId))
       yield* log.append(() => [{ ...begun, _tag: "RunStarted" }])
       unstarted.delete(begun.runId)
     }),
@@ -108,7 +112,7 @@ const makeRecords = Effect.fnUntraced(function* (storage: Storage["Service"], na
         yield* Effect.ignore(recordEndings)
         return ended
       }
-      return unstarted.has(runId) ? undefined : log.state().get(workflowOf(runId))?.get(runId)
+      return known(runId)
     })
   }
 })
@@ -138,7 +142,9 @@ export const makeInProcess = Effect.fnUntraced(function* <R>(
   /** Written first: a crash right after it costs this start, and never makes two of it. */
   const start = Effect.fnUntraced(function* (begun: Unended, again: boolean) {
     const { workflowId, runId, slot, input, dueAt } = begun
-    yield* records.started(begun, again)
+    // What would be begun now is cut off at once: the next process is to begin it.
+    if (isEnding) return yield* new SchedulesUnavailable({ reason: "Ended" })
+    yield* records.started(begun)
     const late = Duration.millis(Math.max(0, (yield* clockNow) - dueAt))
     // A run that throws instead of answering with an effect has failed as well.
     const run = Effect.suspend(() => {

@@ -5,8 +5,9 @@ import { Effect } from "effect"
 import { type Storage, typed } from "../../Storage.ts"
 import type { Events } from "./decide.ts"
 import { ScheduleEvent } from "./events.ts"
-import { evolve } from "./evolve.ts"
+import { evolve, misfit } from "./evolve.ts"
 import * as FoldedLog from "./foldedLog.ts"
+import type { Notices } from "./notices.ts"
 import { brokenRules, type ScheduleProgress } from "./progress.ts"
 
 /** What the log of a journal holds, in this version. */
@@ -27,26 +28,32 @@ const problem = (schedules: Schedules) => {
   return undefined
 }
 
-/** The last line of defence: an entry that would leave a schedule in a state that cannot be is not written. */
+/** The last line of defence: an entry that does not fit, or leaves a schedule as it cannot be, is not written. */
 const refuseBroken = (schedules: Schedules, events: Events) => {
-  const after = new Map<string, ScheduleProgress | undefined>()
+  const after = new Map<string, ScheduleProgress>()
   for (const event of events) {
     const { workflowId } = event
-    after.set(workflowId, evolve(after.get(workflowId) ?? schedules.get(workflowId), event))
+    const before = after.get(workflowId) ?? schedules.get(workflowId)
+    const found = misfit(before, event)
+    if (found !== undefined) throw new Error(`an event of "${workflowId}" ${found}`)
+    const progress = evolve(before, event)
+    if (progress !== undefined) after.set(workflowId, progress)
   }
   for (const [workflowId, progress] of after) {
-    const rule = progress === undefined ? "it is declared first" : brokenRules(progress)
+    const rule = brokenRules(progress)
     if (rule !== undefined) throw new Error(`an event would leave "${workflowId}" breaking the rule that ${rule}`)
   }
   return events
 }
 
-/** Opens the journal and holds it until the scope closes. */
-export const make = Effect.fnUntraced(function* (storage: Storage["Service"], name: string) {
+/** Opens the journal and holds it until the scope closes. What it records is told. */
+export const make = Effect.fnUntraced(function* (storage: Storage["Service"], name: string, notices: Notices) {
   const log = yield* FoldedLog.make<Map<string, ScheduleProgress>, ScheduleEvent>({
     open: Effect.map(storage.open(name), (opened) => typed(opened, scheduleLog)),
     empty: () => new Map(),
     apply,
+    misfit: (schedules, event) => misfit(schedules.get(event.workflowId), event),
+    appended: (events) => Effect.forEach(events, notices.publish, { discard: true }),
     problem,
     size: (schedules) => schedules.size,
     snapshot: (schedules, now) =>

@@ -16,7 +16,10 @@ export interface Look<A> {
 const begin =
   <A>(under: FiberSet.FiberSet) =>
   ({ effect }: Look<A>) =>
-    Effect.tap(FiberSet.run(under, effect), (fiber) => Effect.timeoutOption(Fiber.await(fiber), patience))
+    Effect.tap(FiberSet.run(under, effect), (fiber) =>
+      // It begins at once, and most have ended by now: a timer for each would cost more than the look.
+      fiber.pollUnsafe() === undefined ? Effect.timeoutOption(Fiber.await(fiber), patience) : Effect.void
+    )
 
 /** Takes all of them up, and waits for the last. */
 export const takeAll = Effect.fnUntraced(function* <A>(looks: ReadonlyArray<Look<A>>, concurrency: number) {

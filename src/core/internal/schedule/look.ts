@@ -23,17 +23,15 @@ const longestDetail = 1000
 
 /** Records what follows for one schedule from its state at this moment. */
 export const record = Effect.fnUntraced(function* (
-  { journal, notices }: Parts,
+  { journal }: Parts,
   workflowId: string,
   decide: (progress: ScheduleProgress, now: number) => Decide.Events
 ) {
   const now = yield* clockNow
-  const events = yield* journal.commit((schedules) => {
+  return yield* journal.commit((schedules) => {
     const progress = schedules.get(workflowId)
     return progress === undefined ? [] : decide(progress, now)
   })
-  for (const event of events) yield* notices.publish(event)
-  return events
 })
 
 const submit = Effect.fnUntraced(function* (parts: Parts, workflowId: string, run: PendingRun) {

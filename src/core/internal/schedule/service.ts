@@ -1,7 +1,7 @@
 /**
  * The running journal: who is looked at when, and what people ask of it.
  */
-import { Clock, type Duration, Effect, Latch } from "effect"
+import { Clock, type Duration, Effect, Exit, Latch } from "effect"
 import type { Storage } from "../../Storage.ts"
 import { Agenda } from "./agenda.ts"
 import { makeControl } from "./control.ts"
@@ -50,19 +50,22 @@ const makeOperations = () => {
   let running = 0
   let isEnded = false
   const ended = Effect.suspend(() => Effect.fail(new SchedulesUnavailable({ reason: "Ended" })))
+  const begin = Effect.suspend((): Effect.Effect<void, SchedulesUnavailable> => {
+    if (isEnded) return ended
+    running++
+    idle.closeUnsafe()
+    return Effect.void
+  })
   return {
     whileOpen: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SchedulesUnavailable, R> =>
       Effect.suspend((): Effect.Effect<A, E | SchedulesUnavailable, R> => (isEnded ? ended : effect)),
     operation: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SchedulesUnavailable, R> =>
-      Effect.suspend((): Effect.Effect<A, E | SchedulesUnavailable, R> => {
-        if (isEnded) return ended
-        running++
-        idle.closeUnsafe()
-        return Effect.ensuring(
-          effect,
-          Effect.sync(() => --running === 0 && idle.openUnsafe())
-        )
-      }),
+      // An interruption between two steps must not leave one counted that is over: drain would wait for it.
+      Effect.acquireUseRelease(
+        begin,
+        () => effect,
+        () => Effect.sync(() => --running === 0 && idle.openUnsafe())
+      ),
     /** Takes no more. */
     end: Effect.sync(() => {
       isEnded = true
@@ -122,11 +125,11 @@ const makeLooks = Effect.fnUntraced(function* (
     agenda.set(workflowId, at)
     changed.openUnsafe()
   }
-  const lookAgain = (workflowId: string, soonestMillis: number) =>
-    Effect.map(clockNow, (now) =>
-      schedule(workflowId, Math.max(nextLookAt(journal.schedules().get(workflowId), now), now + soonestMillis))
-    )
-  const lookSoon = (workflowId: string) => Effect.map(clockNow, (now) => schedule(workflowId, now + retryMillis))
+  /** One that was made again and again would otherwise put the look off for ever. */
+  const scheduleNoLater = (workflowId: string, at: number) => {
+    if (at < agenda.at(workflowId)) schedule(workflowId, at)
+  }
+  const nextOf = (workflowId: string, now: number) => nextLookAt(journal.schedules().get(workflowId), now)
 
   const watchClock = yield* makeClockWatch(
     Effect.fnUntraced(function* (byMillis, now) {
@@ -141,13 +144,16 @@ const makeLooks = Effect.fnUntraced(function* (
   const lookAt = (workflowId: string): Effect.Effect<SchedulesUnavailable | undefined> =>
     locked(workflowId)(Effect.andThen(journal.refresh, look(parts, workflowId))).pipe(
       // A slot that is still due waits for the host.
-      Effect.ensuring(lookAgain(workflowId, 1000)),
+      Effect.ensuring(
+        Effect.map(clockNow, (now) => schedule(workflowId, Math.max(nextOf(workflowId, now), now + 1000)))
+      ),
       Effect.as(undefined),
       operation,
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
-          yield* notices.publish({ _tag: "LookFailed", at: yield* clockNow, workflowId, cause })
-          yield* lookSoon(workflowId)
+          const now = yield* clockNow
+          yield* notices.publish({ _tag: "LookFailed", at: now, workflowId, cause })
+          schedule(workflowId, now + retryMillis)
           const error = cause.reasons.find((reason) => reason._tag === "Fail")?.error
           return error ?? new SchedulesUnavailable({ reason: "JournalFailed", cause })
         })
@@ -163,9 +169,14 @@ const makeLooks = Effect.fnUntraced(function* (
     /** Runs a request about a schedule alone, and looks at it again when that is due. */
     change: <A, E>(workflowId: string, request: Effect.Effect<A, E>) =>
       locked(workflowId)(Effect.andThen(journal.refresh, request)).pipe(
-        Effect.ensuring(lookAgain(workflowId, 0)),
-        // What was written may be more than memory knows: a schedule that rests there may be active in the journal.
-        Effect.onError(() => lookSoon(workflowId)),
+        Effect.onExit((exit) =>
+          Effect.map(clockNow, (now) => {
+            // What was written may be more than memory knows: a schedule that rests there may be active in the journal.
+            const isKnown = journal.schedules().has(workflowId)
+            const latest = isKnown && Exit.isFailure(exit) ? now + retryMillis : Infinity
+            scheduleNoLater(workflowId, Math.max(Math.min(nextOf(workflowId, now), latest), now))
+          })
+        ),
         operation
       )
   }
@@ -173,16 +184,15 @@ const makeLooks = Effect.fnUntraced(function* (
 
 /** Follows the declarations, and says when each schedule is to be looked at first. */
 const declareAll = Effect.fnUntraced(function* (
-  { journal, declared, notices }: Parts,
+  { journal, declared }: Parts,
   schedule: (workflowId: string, at: number) => void
 ) {
   const now = yield* clockNow
-  const events = yield* journal.commit((schedules) =>
+  yield* journal.commit((schedules) =>
     [...new Set([...schedules.keys(), ...declared.keys()])].flatMap((workflowId) =>
       Decide.declare(schedules.get(workflowId), declared.get(workflowId), now)
     )
   )
-  for (const event of events) yield* notices.publish(event)
   for (const [workflowId, progress] of journal.schedules()) {
     const isUnsettled = progress.pending !== undefined || progress.activeRunId !== undefined
     // The clock may have been set back while nobody looked.
@@ -197,8 +207,8 @@ export const make = Effect.fnUntraced(function* (
   declared: ReadonlyMap<string, Decide.Declaration>,
   { log, hostTimeout, concurrency }: Settings
 ) {
-  const journal = yield* Journal.make(storage, log)
   const notices = yield* Notices.make
+  const journal = yield* Journal.make(storage, log, notices)
   const host = Host.make(workflows, notices, hostTimeout)
   const parts: Parts = { journal, host, declared, notices }
   const { operation, whileOpen, end, idle } = makeOperations()
