@@ -1,4 +1,4 @@
-// A month of nights in a second: every night at two, in Berlin, an agent writes a report. Each night is a turn of
+// A month of nights in two seconds: every night at two, in Berlin, an agent writes a report. Each night is a turn of
 // RetryPolicy, which repeats what may pass; a night that fails for good counts against the schedule.
 //
 //   node examples/nightly.ts

@@ -40,10 +40,18 @@ export class Respondent {
   }
 
   async ask<A>(question: unknown, isAnswer: (value: unknown) => value is A): Promise<A> {
-    const gone = once(this.process, "exit").then(([code]) => ({ failure: `its process ended with ${String(code)}` }))
-    const answered = once(this.process, "message").then(([message]: ReadonlyArray<unknown>) => message as Answer)
+    const over = new AbortController()
+    const { signal } = over
+    const gone = once(this.process, "exit", { signal }).then(([code]) => ({
+      failure: `its process ended with ${String(code)}`
+    }))
+    const answered = once(this.process, "message", { signal }).then(
+      ([message]: ReadonlyArray<unknown>) => message as Answer
+    )
     this.process.send(question as object)
     const reply: Answer = await Promise.race([answered, gone])
+    for (const pending of [gone, answered]) pending.catch(() => {})
+    over.abort()
     if ("failure" in reply) throw new Error(reply.failure)
     if (!isAnswer(reply.value)) throw new Error(`an answer nobody expected: ${JSON.stringify(reply.value)}`)
     return reply.value
