@@ -7,7 +7,11 @@ export interface Area {
 export const areas: Readonly<Record<string, Area>> = {
   recheck: {
     mutate: ["src/core/RecheckRule.ts", "src/core/Verdict.ts", "src/core/internal/recheck/**/*.ts"],
-    tests: ["test/core/Verdict.test.ts", "test/core/recheck/**/*.test.ts", "test/core/dispatch/recheck.test.ts"]
+    tests: [
+      "test/core/Verdict.test.ts",
+      "test/core/recheck/**/*.test.ts",
+      "test/core/dispatch/recheck{,-faults}.test.ts"
+    ]
   },
   retry: {
     mutate: ["src/core/{Counters,ResetTime,RetryPolicy,RetryRules,Silence,Turn}.ts", "src/core/internal/retry/**/*.ts"],
