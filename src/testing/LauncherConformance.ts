@@ -2,18 +2,15 @@
  * The contract of `AgentLauncher` as a list of cases. They need no test framework: each is an effect that fails when its
  * rule is broken, to be run by whatever runs tests.
  */
-import { Data, Duration, Effect, Exit, Fiber, type Scope, Stream } from "effect"
+import { Duration, Effect, Exit, Fiber, type Scope, Stream } from "effect"
 import type { AgentLauncher } from "shiftboss"
+import { type BrokenRule, type Case, check } from "./internal/conformance.ts"
 
 // -----------------------------------------------------------------------------
 // Models
 // -----------------------------------------------------------------------------
 
-/** One rule of the contract. `run` fails, saying what was found, when the rule is broken. */
-export interface Case {
-  readonly name: string
-  readonly run: Effect.Effect<void, unknown>
-}
+export type { Case } from "./internal/conformance.ts"
 
 /** What an agent is asked to do in a case. Whatever it does, it first tells the text `hello` as activity. */
 export type Task =
@@ -36,8 +33,6 @@ export interface Subject {
   /** How long an agent is watched that should be ended for its silence or length. Default 300 ms. */
   readonly limit?: Duration.Input | undefined
 }
-
-class BrokenRule extends Data.TaggedError("BrokenRule")<{ readonly message: string }> {}
 
 /**
  * The cases for a launcher. They take real time: at most a second or two each.
@@ -275,9 +270,6 @@ const heard = (run: AgentLauncher.AgentRun): Effect.Effect<void, BrokenRule> =>
   Effect.flatMap(Stream.runHead(Stream.filter(run.activity, isHello)), (found) =>
     check(found._tag === "Some", "it did not say hello")
   )
-
-const check = (holds: boolean, otherwise: string): Effect.Effect<void, BrokenRule> =>
-  holds ? Effect.void : Effect.fail(new BrokenRule({ message: otherwise }))
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 

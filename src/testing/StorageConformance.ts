@@ -4,14 +4,11 @@
  */
 import { Effect, type Scope } from "effect"
 import { Storage } from "shiftboss"
+import type { Case } from "./internal/conformance.ts"
 import { portCases } from "./internal/storage/portCases.ts"
 import { seamCases } from "./internal/storage/seamCases.ts"
 
-/** One rule of the contract. `run` fails, saying what was found, when the rule is broken. */
-export interface Case {
-  readonly name: string
-  readonly run: Effect.Effect<void, unknown>
-}
+export type { Case } from "./internal/conformance.ts"
 
 /** What the suite is run against. It is made anew, and empty, for each case. */
 export type Subject =

@@ -5,6 +5,7 @@
  * `TestClock` has one time for both, so a timer that oversleeps and a clock that is set back cannot be shown with it.
  */
 import { Clock, Context, Duration, Effect, Fiber, Latch, Layer, Scheduler, Semaphore } from "effect"
+import { addTimer } from "./internal/timers.ts"
 
 // -----------------------------------------------------------------------------
 // models
@@ -166,14 +167,7 @@ class Timers {
   }
 
   add(timer: Timer): Timer {
-    let low = 0
-    let high = this.timers.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.timers[middle]!.due <= timer.due) low = middle + 1
-      else high = middle
-    }
-    this.timers.splice(low, 0, timer)
+    addTimer(this.timers, timer)
     this.latch.openUnsafe()
     return timer
   }

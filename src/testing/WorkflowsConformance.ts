@@ -2,18 +2,15 @@
  * The contract of `ScheduleJournal.Workflows` as a list of cases. They need no test framework: each is an effect that
  * fails when its rule is broken, to be run by whatever runs tests.
  */
-import { Data, Duration, Effect, Fiber, type Scope } from "effect"
+import { Duration, Effect, Fiber, type Scope } from "effect"
 import type { ScheduleJournal } from "shiftboss"
+import { broken, type Case, check } from "./internal/conformance.ts"
 
 // -----------------------------------------------------------------------------
 // models
 // -----------------------------------------------------------------------------
 
-/** One rule of the contract. `run` fails, saying what was found, when the rule is broken. */
-export interface Case {
-  readonly name: string
-  readonly run: Effect.Effect<void, unknown>
-}
+export type { Case } from "./internal/conformance.ts"
 
 /** What a workflow does in a case. */
 export type Task =
@@ -46,8 +43,6 @@ export interface Subject {
   /** How long a request, and a run that is to end soon, may take. A case takes five times that at most. Default: 2 seconds. */
   readonly patience?: Duration.Input | undefined
 }
-
-class BrokenRule extends Data.TaggedError("BrokenRule")<{ readonly message: string }> {}
 
 /**
  * The cases for a host of workflows.
@@ -225,10 +220,6 @@ const rules: ReadonlyArray<Rule> = [...telling, ...starting, ...restarting]
 // -----------------------------------------------------------------------------
 
 const shown = (value: unknown) => JSON.stringify(value)
-
-const broken = (message: string) => Effect.fail(new BrokenRule({ message }))
-
-const check = (holds: boolean, message: string) => (holds ? Effect.void : broken(message))
 
 const firing = (workflowId: string, slot = 1): ScheduleJournal.Firing => ({
   workflowId,

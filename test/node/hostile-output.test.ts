@@ -1,18 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration } from "effect"
 import { type AgentLauncher, Failure } from "shiftboss"
 import { ClaudeCode, Codex, Gemini, Protocol } from "shiftboss/node"
-
-const id = "11111111-2222-4333-8444-555555555555"
-
-const attemptOf = (given: Partial<AgentLauncher.Attempt> = {}): AgentLauncher.Attempt => ({
-  turnId: "turn",
-  number: 1,
-  prompt: "say hello",
-  session: { _tag: "New", id },
-  limits: { silence: Duration.minutes(10), wallClock: Duration.hours(1) },
-  ...given
-})
+import { attemptOf, id } from "./support/attempt.ts"
 
 const read = <State>(protocol: Protocol.Protocol<State>, lines: ReadonlyArray<object | string>, code = 1) =>
   Protocol.readAll(protocol, attemptOf(), {

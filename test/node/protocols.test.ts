@@ -2,21 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import type { AgentLauncher } from "shiftboss"
 import { Failure } from "shiftboss"
 import { ClaudeCode, Codex, Gemini, PlainText, Protocol } from "shiftboss/node"
-
-const id = "11111111-2222-4333-8444-555555555555"
-
-const attemptOf = (given: Partial<AgentLauncher.Attempt> = {}): AgentLauncher.Attempt => ({
-  turnId: "turn",
-  number: 1,
-  prompt: "say hello",
-  session: { _tag: "New", id },
-  limits: { silence: Duration.minutes(10), wallClock: Duration.hours(1) },
-  ...given
-})
+import { attemptOf, id } from "./support/attempt.ts"
 
 const commandOf = <State>(
   protocol: Protocol.Protocol<State>,

@@ -151,15 +151,21 @@ describe("a run that the end of its process cuts off", () => {
     yield* revive(disk)
   })
 
+  /** A process that crashed under the run of its first slot. */
+  const cutOff = Effect.gen(function* () {
+    const disk = yield* makeDisk
+    const firings: Array<ScheduleJournal.EffectFiring> = []
+    const process = yield* live(disk, firings)
+    yield* TestClock.adjust(day)
+    yield* process.tick
+    yield* crash(disk, process)
+    return { disk, firings }
+  })
+
   it.effect("goes on in the next one when it is resumable, under its run id, and is told", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(beginning)
-      const disk = yield* makeDisk
-      const firings: Array<ScheduleJournal.EffectFiring> = []
-      const first = yield* live(disk, firings)
-      yield* TestClock.adjust(day)
-      yield* first.tick
-      yield* crash(disk, first)
+      const { disk, firings } = yield* cutOff
       yield* TestClock.adjust(hour)
       const second = yield* live(disk, firings)
       yield* second.tick
@@ -197,12 +203,7 @@ describe("a run that the end of its process cuts off", () => {
     Effect.gen(function* () {
       yield* TestClock.setTime(beginning)
       for (const written of [false, true]) {
-        const disk = yield* makeDisk
-        const firings: Array<ScheduleJournal.EffectFiring> = []
-        const first = yield* live(disk, firings)
-        yield* TestClock.adjust(day)
-        yield* first.tick
-        yield* crash(disk, first)
+        const { disk, firings } = yield* cutOff
         const second = yield* live(disk, firings)
         disk.fault = { kind: "fail", written, after: 0 }
         yield* second.tick
@@ -225,12 +226,7 @@ describe("a run that the end of its process cuts off", () => {
   it.effect("is not given up for writes that fail: those are no crashes", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(beginning)
-      const disk = yield* makeDisk
-      const firings: Array<ScheduleJournal.EffectFiring> = []
-      const first = yield* live(disk, firings)
-      yield* TestClock.adjust(day)
-      yield* first.tick
-      yield* crash(disk, first)
+      const { disk, firings } = yield* cutOff
       const second = yield* live(disk, firings)
       for (let i = 0; i < 8; i++) {
         disk.fault = { kind: "fail", written: true, after: 0 }

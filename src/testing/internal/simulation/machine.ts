@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, type Fiber, Random, References, Scheduler } from "effect"
 import { Chance, Decisions, type Tape } from "./decisions.ts"
+import { addTimer } from "../timers.ts"
 
 // -----------------------------------------------------------------------------
 // order
@@ -282,14 +283,7 @@ export class Machine {
 
   later(process: Process, millis: number, run: () => void): Timer {
     const timer: Timer = { due: this.monotonicMillis + millis, lane: process.makeDispatcher(), run }
-    let low = 0
-    let high = this.timers.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.timers[middle]!.due <= timer.due) low = middle + 1
-      else high = middle
-    }
-    this.timers.splice(low, 0, timer)
+    addTimer(this.timers, timer)
     return timer
   }
 
