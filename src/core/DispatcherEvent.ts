@@ -118,6 +118,8 @@ export const TurnSpent = Schema.TaggedStruct("TurnSpent", {
     Schema.Struct({
       model: Schema.NullOr(Schema.String),
       usage: Schema.NullOr(Usage),
+      /** Of an attempt that was cut off: what it had told until then. */
+      usageSoFar: Schema.NullOr(Usage),
       costUsd: Cost,
       estimatedCostUsd: Cost
     })

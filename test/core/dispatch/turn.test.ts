@@ -240,4 +240,33 @@ describe("a turn on a seat", () => {
       )
     }).pipe(Effect.provide(on((_, { launch: n }) => (n === 1 ? failed("Auth") : AgentLauncher.succeeded("done")))))
   )
+
+  it.effect(
+    "that was cut off is told of as far as its agent had told: the known part beside a sum that is not known",
+    () =>
+      Effect.gen(function* () {
+        const used = { input: 5, output: 10, cacheRead: null, cacheWrite: null, reasoning: null }
+        const script: Script = (_, { launch, emit }) =>
+          launch === 1
+            ? Effect.as(emit({ _tag: "UsageSoFar", usage: used }), failed("Interrupted"))
+            : AgentLauncher.succeeded("done", { usage: used, costUsd: 1 })
+        yield* Effect.provide(
+          Dispatcher.run({
+            cases: prompts("a"),
+            train: (_: Case.Case, seat: Dispatcher.Seat) =>
+              Effect.as(seat.turn("run", { prompt: "run" }), Case.completed())
+          }).pipe(Effect.andThen(Dispatcher.snapshot)),
+          on(script)
+        ).pipe(
+          Effect.map(({ usage }) =>
+            usage.map((row) => [row.attempts, row.usage.output, row.usage.reasoning, row.costUsd])
+          ),
+          Effect.map((rows) =>
+            assert.deepStrictEqual(rows, [
+              [2, { total: null, known: 20 }, { total: null, known: null }, { total: null, known: 1 }]
+            ])
+          )
+        )
+      })
+  )
 })

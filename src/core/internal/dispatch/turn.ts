@@ -74,7 +74,9 @@ const tell = Effect.fnUntraced(function* (run: Run, occupant: Occupant, stage: s
     turnId: outcome.turnId,
     stage,
     attempt: attempts.at(-1)!.number,
-    spent: attempts.map(({ model, usage, costUsd, estimatedCostUsd }) => ({ model, usage, costUsd, estimatedCostUsd }))
+    spent: attempts.map(({ model, usage, usageSoFar, costUsd, estimatedCostUsd }) => ({
+      ...{ model, usage, usageSoFar, costUsd, estimatedCostUsd }
+    }))
   }
   // A log that cannot be written has ended the run, and the step that this is part of hears of it.
   yield* Effect.ignore(run.journal.commit([spent]))

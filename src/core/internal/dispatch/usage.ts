@@ -9,13 +9,19 @@ type TurnSpent = Extract<DispatcherEvent, { readonly _tag: "TurnSpent" }>
 
 const fields = ["input", "output", "cacheRead", "cacheWrite", "reasoning"] as const
 
+/** What is known of one sort of usage, and of how many attempts it is the whole. */
+interface Part {
+  known: number | null
+  whole: number
+}
+
 /** What is known of the attempts of one row. */
 interface Sum {
   readonly of: UsageRow["of"]
   readonly stage: string
   readonly model: string | null
   attempts: number
-  readonly parts: { readonly [part in (typeof fields)[number] | "costUsd"]: { known: number; parts: number } }
+  readonly parts: { readonly [part in (typeof fields)[number] | "costUsd"]: Part }
   estimatedCostUsd: number | null
 }
 
@@ -23,7 +29,7 @@ export type State = Map<string, Sum>
 
 export const initial = (): State => new Map()
 
-const nothing = () => ({ known: 0, parts: 0 })
+const nothing = (): Part => ({ known: null, whole: 0 })
 
 const sumOf = (state: State, of: UsageRow["of"], stage: string, model: string | null): Sum => {
   const key = JSON.stringify([of, stage, model])
@@ -38,18 +44,18 @@ const sumOf = (state: State, of: UsageRow["of"], stage: string, model: string | 
   return sum
 }
 
-const count = (part: { known: number; parts: number }, value: number | null | undefined): void => {
+const count = (part: Part, value: number | null | undefined, isWhole: boolean): void => {
   if (value === null || value === undefined) return
-  part.known += value
-  part.parts++
+  part.known = (part.known ?? 0) + value
+  if (isWhole) part.whole++
 }
 
 export const add = (state: State, { recheck, stage, spent }: TurnSpent): void => {
-  for (const { model, usage, costUsd, estimatedCostUsd } of spent) {
+  for (const { model, usage, usageSoFar, costUsd, estimatedCostUsd } of spent) {
     const sum = sumOf(state, recheck === null ? "cases" : "rechecks", stage, model)
     sum.attempts++
-    for (const field of fields) count(sum.parts[field], usage?.[field])
-    count(sum.parts.costUsd, costUsd)
+    for (const field of fields) count(sum.parts[field], (usage ?? usageSoFar)?.[field], usage !== null)
+    count(sum.parts.costUsd, costUsd, true)
     if (estimatedCostUsd !== null) sum.estimatedCostUsd = (sum.estimatedCostUsd ?? 0) + estimatedCostUsd
   }
 }
@@ -61,17 +67,11 @@ export const rows = (state: State): ReadonlyArray<UsageRow> => {
 }
 
 const rowOf = ({ of, stage, model, attempts, parts, estimatedCostUsd }: Sum): UsageRow => {
-  const total = ({ known, parts }: { known: number; parts: number }): Total => ({
-    total: parts === attempts ? known : null,
-    known: parts === 0 ? null : known
-  })
-  const [input, output, cacheRead, cacheWrite, reasoning] = fields.map((field) => total(parts[field])) as [
-    Total,
-    Total,
-    Total,
-    Total,
-    Total
-  ]
-  const usage = { input, output, cacheRead, cacheWrite, reasoning }
+  const total = ({ known, whole }: Part): Total => ({ total: whole === attempts ? known : null, known })
+  const { input, output, cacheRead, cacheWrite, reasoning } = parts
+  const usage = {
+    ...{ input: total(input), output: total(output), cacheRead: total(cacheRead) },
+    ...{ cacheWrite: total(cacheWrite), reasoning: total(reasoning) }
+  }
   return { of, stage, model, attempts, usage, costUsd: total(parts.costUsd), estimatedCostUsd }
 }
