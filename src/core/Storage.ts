@@ -2,10 +2,11 @@
  * The port for records that outlive the process: named, exclusive, fenced, append-only logs of JSON entries.
  */
 import { Context, type Duration, Effect, Layer, type Schema, type Scope, type Stream } from "effect"
-import { memoryEncoded, memoryOptions } from "./internal/storage/memory.ts"
+import { memoryEncoded } from "./internal/storage/memory.ts"
 import { listLogs, openLog, readLog, removeLog } from "./internal/storage/openLog.ts"
 import { makeStore } from "./internal/storage/store.ts"
 import { typedEntries, typedLog } from "./internal/storage/typed.ts"
+import { memoryOfValues } from "./internal/storage/values.ts"
 import type { LogCorrupt, LogFenced, LogHeld, LogTooNew, StorageError } from "./StorageError.ts"
 
 // -----------------------------------------------------------------------------
@@ -184,7 +185,7 @@ export const fromEncoded = (encoded: Encoded, options: EncodedOptions = {}): Sto
   })
 }
 
-/** The seam over this process's memory: what `layerMemory` is made of, and what tests put faults into. */
+/** The seam over this process's memory: what tests put faults into. `layerMemory` is quicker, and has no text to damage. */
 export const makeMemory: () => Encoded = () => memoryEncoded()
 
 /** What entries are, in this version of the program and in those before it. */
@@ -214,4 +215,4 @@ export const readTyped = <A, I>(
 // -----------------------------------------------------------------------------
 
 /** Logs in this process's memory, with the same guarantees but one: they end with the layer. */
-export const layerMemory: Layer.Layer<Storage> = Layer.sync(Storage, () => fromEncoded(makeMemory(), memoryOptions))
+export const layerMemory: Layer.Layer<Storage> = Layer.sync(Storage, memoryOfValues)

@@ -48,5 +48,5 @@ export const workMutants: Readonly<Record<string, KilledAtWork>> = {
     within: 20,
     mutant: { turns: (life) => `turns-${life}`, faults: crashes }
   },
-  "knows a slot by its time": { within: 60, mutant: { workflows: byTime, faults: crashes } }
+  "knows a slot by its time": { within: 60, mutant: { workflows: byTime, faults: { crash: 1 / 40, kill: 0.5 } } }
 }

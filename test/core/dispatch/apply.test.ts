@@ -194,7 +194,10 @@ describe("the gate", () => {
             },
             train: (c, seat) =>
               Effect.gen(function* () {
-                if (c.id === "p") return yield* parkOnce(c, seat)
+                if (c.id === "p") {
+                  yield* seat.step("ask", Effect.sleep("1 minute"))
+                  return yield* parkOnce(c, seat)
+                }
                 if (c.id === "free") {
                   yield* seat.step("f", Effect.andThen(Effect.sleep("7 minutes"), note("free ended")))
                   return Case.completed()
@@ -239,7 +242,10 @@ describe("the gate", () => {
             train: (c, seat) =>
               Effect.gen(function* () {
                 yield* note(c.id)
-                if (c.id === "p") return yield* parkOnce(c, seat)
+                if (c.id === "p") {
+                  yield* seat.step("ask", Effect.sleep("1 minute"))
+                  return yield* parkOnce(c, seat)
+                }
                 yield* seat.step("read", { reads: true }, Effect.sleep("5 minutes"))
                 return Case.completed()
               })

@@ -122,8 +122,10 @@ describe("a stop", () => {
         },
         train: (c: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
           Effect.gen(function* () {
-            if (c.id === "p") yield* seat.park("p", { missing: "x" })
-            else yield* seat.step("read", { reads: true }, Effect.sleep("1 minute"))
+            if (c.id === "p") {
+              yield* seat.step("ask", Effect.sleep("100 millis"))
+              yield* seat.park("p", { missing: "x" })
+            } else yield* seat.step("read", { reads: true }, Effect.sleep("1 minute"))
             return Case.completed()
           })
       }

@@ -8,7 +8,6 @@ import type { RecheckEvent } from "../../RecheckEvent.ts"
 import { queue } from "../recheck/decide.ts"
 import * as decide from "./decide.ts"
 import { downOf } from "./failures.ts"
-import { applyEnded } from "./metrics.ts"
 import { beginEnding, breakWith, happened, type Run, shown } from "./run.ts"
 import { spanned } from "./span.ts"
 import { applyName, type Applying } from "./state.ts"
@@ -71,7 +70,7 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
         })
       )
     )
-    return yield* applyEnded(exit.value._tag)
+    return
   }
   // Cut off: it stays begun, and is called again with the same name and batch at the next start.
   if (Cause.hasInterruptsOnly(exit.cause)) return
@@ -79,7 +78,6 @@ const apply = Effect.fnUntraced(function* (run: Run, improve: Improve, again: bo
   if (down !== undefined) return breakWith(run, down)
   const reason = shown(exit.cause)
   yield* run.journal.commit([{ _tag: "ApplyFailed", at, apply: name, reason }])
-  yield* applyEnded("Failed")
   breakWith(run, new ApplyFailed({ apply: name, reason }))
 })
 

@@ -10,6 +10,7 @@ import type { CaseRecord, State } from "./state.ts"
 
 /** What is known of a run besides its log. */
 export interface Live {
+  readonly seats: number
   /** `undefined` when the workload cannot apply. */
   readonly applyAt: number | undefined
   /** `undefined` when the workload cannot recheck. */
@@ -20,7 +21,7 @@ export interface Live {
   /** Nothing has happened since the selection was read: reading it again would bring nothing. */
   surveyed: boolean
   selecting: boolean
-  /** Cases on a seat, and which. */
+  /** Cases on a seat, and which; those too whose seat was given on while their end is being written. */
   readonly running: Map<string, number>
   readonly freeSeats: Heap<number>
   /** Cases that lost their seat while a fiber of theirs ignores interruption. */
@@ -54,6 +55,7 @@ export const makeLive = (seats: number, applyAt: number | undefined, rechecks: R
   const freeSeats = new Heap<number>()
   for (let seat = 1; seat <= seats; seat++) freeSeats.push(seat, seat)
   return {
+    seats,
     applyAt,
     rechecks,
     selection: { cases: [], byId: new Map(), next: 0, fresh: 0, readAt: 0 },
@@ -252,7 +254,7 @@ export const next = (state: State, live: Live, now: number): Action => {
     due = recheck.until
     const fresh = nextFresh(state, live, now)
     if (fresh !== undefined) return { _tag: "Claim", case: fresh, lane: "fresh" }
-    if (!live.surveyed && !live.selecting) return { _tag: "Select" }
+    if (!live.surveyed && !live.selecting && !isEnding(live)) return { _tag: "Select" }
   }
   // With no seat free the end of a hold changes nothing: the next seat that is given back does.
   if (live.freeSeats.size === 0) return { _tag: "Wait", until: Infinity }
@@ -262,6 +264,9 @@ export const next = (state: State, live: Live, now: number): Action => {
   if (due < Infinity) return { _tag: "Wait", until: due }
   return { _tag: "End", stuck: [...live.unwinding].some((id) => live.selection.byId.has(id) && !isOver(state, id)) }
 }
+
+/** The end of a case that has given its seat on is being written: the selection would have to be read again after it. */
+const isEnding = ({ seats, running, freeSeats }: Live): boolean => running.size + freeSeats.size > seats
 
 /** One that a crash or a stop cut off goes before all else: its edit may be half made. */
 const isApplyDue = (state: State, live: Live): boolean =>

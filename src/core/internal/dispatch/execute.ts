@@ -10,11 +10,13 @@ import { beginApply } from "./apply.ts"
 import { clearRequests, requested, StopSignal } from "./control.ts"
 import { type Action, makeLive, next, note } from "./decide.ts"
 import * as gate from "./gate.ts"
+import * as Inbox from "./inbox.ts"
 import * as journal from "./journal.ts"
 import { openWithState } from "./log.ts"
 import { occupy } from "./occupy.ts"
 import type { Checked } from "./options.ts"
 import { recheck, recover } from "./recheck.ts"
+import * as metrics from "./metrics.ts"
 import { beginEnding, type ClosedWorkload, interruptAll, type Run } from "./run.ts"
 import { beginSelect } from "./select.ts"
 import type { Board, Session } from "./session.ts"
@@ -54,8 +56,11 @@ export const execute = (place: Place, session: Session, workload: ClosedWorkload
         yield* within(options.grace, Effect.andThen(Fiber.interrupt(opening), Scope.close(scope, Exit.void)))
         return Exit.isFailure(opened) ? yield* Effect.failCause(opened.cause) : yield* stoppedBeforeStart
       }
-      const run = makeRun(place.board, workload, options, yield* Clock.currentTimeMillis, opened.value)
+      const run = yield* makeRun(place.board, workload, options, opened.value)
       session.run = run
+      for (const worker of [run.journal.writer, run.supervisor.worker]) {
+        yield* Effect.forkIn(worker, scope, { startImmediately: true })
+      }
       const watchers = yield* Effect.forEach(
         [
           enforceBounds(run),
@@ -88,13 +93,14 @@ const stoppedBeforeStart: Effect.Effect<Summary<never>> = Effect.succeed({
   rechecks: []
 })
 
-const makeRun = (
+const makeRun = Effect.fnUntraced(function* (
   board: Board,
   workload: ClosedWorkload,
   options: Checked,
-  startedAt: number,
   { log, state }: { readonly log: Log<DispatcherEvent>; readonly state: State }
-): Run => {
+) {
+  const startedAt = yield* Clock.currentTimeMillis
+  const context = yield* Effect.context<never>()
   const { improve } = workload
   const live = makeLive(
     options.seats,
@@ -107,6 +113,7 @@ const makeRun = (
     state,
     live,
     gate: gate.make(),
+    supervisor: Inbox.make((errands) => Effect.all(errands, { discard: true })),
     occupants: new Map(),
     alive: new Set(),
     applying: undefined,
@@ -123,13 +130,16 @@ const makeRun = (
     look: Latch.makeUnsafe(false),
     changed: () => void PubSub.publishUnsafe(board.pulses, "changed"),
     journal: journal.make(log, state, {
-      counted: (event) => note(state, live, event),
+      counted: (event) => {
+        note(state, live, event)
+        metrics.count(event, context)
+      },
       publish: (entries) => PubSub.publishAll(board.entries, entries),
       broken: (error) => beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
     })
   }
   return run
-}
+})
 
 /** Begins the run, works until nothing can happen any more, and says so in the log. */
 const work = Effect.fnUntraced(function* (run: Run) {
@@ -220,7 +230,7 @@ const claim = (run: Run, { case: id, lane }: Extract<Action, { readonly _tag: "C
   }
   if (lane === "fresh") selection.fresh--
   const case_ = selection.byId.get(id)!
-  return occupy(run, case_, train(run, case_), now)
+  return occupy(run, case_, train(run, case_, now), now)
 }
 
 /** True when something happened within that time. */

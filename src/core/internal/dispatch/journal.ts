@@ -6,24 +6,31 @@ import type { Entry } from "../../Dispatcher.ts"
 import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import type { Log } from "../../Storage.ts"
 import { type LogFenced, StorageError } from "../../StorageError.ts"
+import * as Inbox from "./inbox.ts"
 import { evolve, type State } from "./state.ts"
 
 export type WriteError = StorageError | LogFenced
 
+/** What several events that are committed together are told of. */
 interface Commit {
   readonly events: ReadonlyArray<DispatcherEvent>
   /** Runs in the same instant as the events begin to count, so that nobody sees the one without the other. */
   readonly onCounted: (() => void) | undefined
-  readonly done: Deferred.Deferred<void, WriteError>
+  /** They count, or the run is broken. */
+  readonly onAnswered: (result: Exit.Exit<void, WriteError>) => void
 }
 
 export interface Journal {
   /** Cannot be interrupted: when it ends, the events count, or the run is broken. Those of one call go in whole or not at all. */
   readonly commit: (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) => Effect.Effect<void, WriteError>
+  /** The same, without waiting for it. */
+  readonly post: (commit: Commit) => void
   /** The storage has not yet answered a commit. */
   readonly writing: () => boolean
   /** Succeeds when nothing is being written. */
   readonly idle: Effect.Effect<void>
+  /** Writes what is committed, until it is interrupted. */
+  readonly writer: Effect.Effect<never>
 }
 
 export interface Options {
@@ -33,60 +40,62 @@ export interface Options {
   readonly publish: (entries: ReadonlyArray<Entry>) => Effect.Effect<unknown>
   readonly broken: (error: WriteError) => void
 }
-
 export const make = (log: Log<DispatcherEvent>, state: State, options: Options): Journal => {
-  let queue: Array<Commit> = []
   let failed: WriteError | undefined
-  let writer: Deferred.Deferred<void> | undefined
   let unanswered = 0
 
-  // A waiter goes on inside `doneUnsafe`: everything has to be in order before it.
-  const answer = (commit: Commit, result: Effect.Effect<void, WriteError>) => {
-    unanswered--
-    Deferred.doneUnsafe(commit.done, result)
+  // Who waits goes on inside `onAnswered`: everything has to be in order before it.
+  const answer = (commits: ReadonlyArray<Commit>, result: Exit.Exit<void, WriteError>) => {
+    for (const commit of commits) {
+      unanswered--
+      commit.onAnswered(result)
+    }
   }
 
   const refuse = (commits: ReadonlyArray<Commit>, cause: Cause.Cause<WriteError>) => {
     failed = errorOf(log.name, cause)
-    const refused = [...commits, ...queue]
-    queue = []
     options.broken(failed)
-    for (const commit of refused) answer(commit, Effect.fail(failed))
+    answer(commits, Exit.fail(failed))
+  }
+
+  const write = (commits: ReadonlyArray<Commit>): Effect.Effect<void> => {
+    const failure = failed
+    if (failure !== undefined) return Effect.sync(() => answer(commits, Exit.fail(failure)))
+    const appended = log.append(commits.length === 1 ? commits[0]!.events : commits.flatMap(({ events }) => events))
+    const counted = Effect.flatMap(appended, () =>
+      options.publish(commits.flatMap((commit) => count(state, options, commit)))
+    )
+    return Effect.matchCause(counted, {
+      onFailure: (cause) => refuse(commits, cause),
+      onSuccess: () => answer(commits, Exit.void)
+    })
   }
 
   // All that came while one flush was under way goes into the next one: the cost of a flush is shared.
-  const write = Effect.fnUntraced(function* (done: Deferred.Deferred<void>) {
-    while (queue.length > 0) {
-      const commits = queue
-      queue = []
-      const exit = yield* Effect.exit(
-        Effect.andThen(
-          log.append(commits.flatMap((commit) => commit.events)),
-          Effect.suspend(() => options.publish(commits.flatMap((commit) => count(state, options, commit))))
-        )
-      )
-      if (Exit.isFailure(exit)) refuse(commits, exit.cause)
-      else for (const commit of commits) answer(commit, Effect.void)
-    }
-    writer = undefined
-    Deferred.doneUnsafe(done, Effect.void)
-  })
+  const inbox = Inbox.make(write)
+
+  const post = (commit: Commit): void => {
+    if (failed !== undefined) return commit.onAnswered(Exit.fail(failed))
+    unanswered++
+    inbox.hand(commit)
+  }
 
   return {
     writing: () => unanswered > 0,
-    idle: Effect.suspend(() => (writer === undefined ? Effect.void : Deferred.await(writer))),
+    idle: inbox.idle,
+    writer: inbox.worker,
+    post,
     commit: (events, onCounted) =>
-      Effect.uninterruptible(
-        Effect.suspend(() => {
-          if (failed !== undefined) return Effect.fail(failed)
-          const done = Deferred.makeUnsafe<void, WriteError>()
-          queue.push({ events, onCounted, done })
-          unanswered++
-          if (writer !== undefined) return Deferred.await(done)
-          writer = Deferred.makeUnsafe<void>()
-          return Effect.andThen(Effect.forkDetach(write(writer), { startImmediately: true }), Deferred.await(done))
-        })
-      )
+      Effect.suspend(() => {
+        let result: Exit.Exit<void, WriteError> | undefined
+        const answered = Deferred.makeUnsafe<void, WriteError>()
+        const onAnswered = (exit: Exit.Exit<void, WriteError>) => {
+          result = exit
+          Deferred.doneUnsafe(answered, exit)
+        }
+        post({ events, onCounted, onAnswered })
+        return result ?? Effect.uninterruptible(Deferred.await(answered))
+      })
   }
 }
 

@@ -1,8 +1,9 @@
 /**
  * Values to JSON and back: what the log keeps is what comes back, live as in replay.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Exit, Schema } from "effect"
 import type { Json } from "../../Storage.ts"
+import { copyOf } from "../json.ts"
 
 /** `R` is what the schema needs. */
 export interface JsonCodec<out R = unknown> {
@@ -17,15 +18,10 @@ const make = <S extends Schema.Constraint>(schema: S): JsonCodec<Services<S>> =>
   const encode = Schema.encodeUnknownEffect(codec)
   const decode = Schema.decodeUnknownEffect(codec)
   return {
-    encode: (value) => Effect.map(encode(value), copy),
-    decode: (json) => decode(copy(json))
+    // Shared with nobody: a host that changes what it got does not change what is known.
+    encode: (value) => Effect.map(encode(value), copyOf),
+    decode: (json) => decode(copyOf(json))
   }
-}
-
-/** As text would keep it, and shared with nobody: a host that changes what it got does not change what is known. */
-const copy = (json: Json): Json => {
-  if (typeof json === "number") return json + 0 // -0 is 0 in JSON
-  return typeof json === "object" && json !== null ? (JSON.parse(JSON.stringify(json)) as Json) : json
 }
 
 const codecs = new WeakMap<Schema.Constraint, JsonCodec>()
@@ -41,3 +37,8 @@ export const codecOf = <S extends Schema.Constraint>(schema: S): JsonCodec<Servi
 
 /** For values that are JSON already. */
 export const json: JsonCodec<never> = codecOf(Schema.Json)
+
+const encodeJson = Schema.encodeUnknownExit(Schema.toCodecJson(Schema.Json))
+
+/** The same at once: nothing in JSON itself has to be waited for. */
+export const toJson = (value: unknown): Exit.Exit<Json, Schema.SchemaError> => Exit.map(encodeJson(value), copyOf)

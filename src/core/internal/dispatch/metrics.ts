@@ -1,18 +1,23 @@
 /**
- * What a dispatcher tells Effect's metrics.
+ * What a dispatcher tells Effect's metrics: what its log says, as soon as that counts.
  */
-import { type Effect, Metric } from "effect"
+import { type Context, Metric } from "effect"
+import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 
-/** Made once for each way: a metric finds its place among all others by a key that it keeps. */
-const counted = <How extends string>(
-  metric: Metric.Counter<number>,
-  ...ways: ReadonlyArray<How>
-): { readonly [how in How]: Effect.Effect<void> } =>
-  Object.fromEntries(ways.map((how) => [how, Metric.update(Metric.withAttributes(metric, { how }), 1)])) as {
-    readonly [how in How]: Effect.Effect<void>
-  }
+/** Adds one to a metric of whoever's context this is. */
+type Count = (context: Context.Context<never>) => void
 
 const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
+
+const counts = (metric: Metric.Counter<number>): Count => {
+  return (context) => metric.updateUnsafe(1, context)
+}
+
+/** Made once for each way: a metric finds its place among all others by a key that it keeps. */
+const counted = <How extends string>(metric: Metric.Counter<number>, ...ways: ReadonlyArray<How>) =>
+  Object.fromEntries(ways.map((how) => [how, counts(Metric.withAttributes(metric, { how }))])) as {
+    readonly [how in How]: Count
+  }
 
 const cases = counted(
   counter("shiftboss_cases", "Cases that left their seat, by how."),
@@ -26,11 +31,35 @@ const rechecks = counted(
   counter("shiftboss_rechecks", "Rechecks that ended, by how."),
   ...(["Passed", "Regressed", "Void"] as const)
 )
+const steps = counts(counter("shiftboss_steps", "Steps that ended."))
 
-export const stepsEnded: Effect.Effect<void> = Metric.update(counter("shiftboss_steps", "Steps that ended."), 1)
+/** Of a case that left its seat with nothing to say: it will be taken up again as it is. */
+export const stopped: Count = cases.stopped
 
-export const caseLeft = (how: keyof typeof cases): Effect.Effect<void> => cases[how]
+const countOf = (event: DispatcherEvent): Count | undefined => {
+  switch (event._tag) {
+    case "StepEnded":
+    case "RecheckStepEnded":
+      return steps
+    case "CaseCompleted":
+      return cases.completed
+    case "CaseDifficult":
+      return cases.difficult
+    case "CaseFailed":
+      return cases.failed
+    case "CaseParked":
+      return cases.parked
+    case "CaseHeld":
+      return cases.held
+    case "ApplyEnded":
+      return applies[event.applied._tag]
+    case "ApplyFailed":
+      return applies.Failed
+    case "RecheckEnded":
+      return rechecks[event.outcome._tag]
+    default:
+      return undefined
+  }
+}
 
-export const applyEnded = (how: keyof typeof applies): Effect.Effect<void> => applies[how]
-
-export const recheckEnded = (how: keyof typeof rechecks): Effect.Effect<void> => rechecks[how]
+export const count = (event: DispatcherEvent, context: Context.Context<never>): void => countOf(event)?.(context)

@@ -1,7 +1,7 @@
 /**
  * Work from the moment it gets its seat until it has left it.
  */
-import { Deferred, Effect, type Exit, Fiber } from "effect"
+import { Effect, type Exit, Fiber } from "effect"
 import type { Case } from "../../Case.ts"
 import type { Seat } from "../../Dispatcher.ts"
 import { revOf } from "./decide.ts"
@@ -18,17 +18,26 @@ export interface Work {
 }
 
 export interface Piece {
-  /** Journals what has to be known before; `undefined` when there is nothing to run. */
-  readonly begin: (occupant: Occupant) => Effect.Effect<Work | undefined>
+  /** Journals what has to be known before; false when it is not to run after all. Absent when there is nothing to say. */
+  readonly before: ((occupant: Occupant) => Effect.Effect<boolean>) | undefined
+  /** Asked once, after `before`; `undefined` when there is nothing to run. */
+  readonly work: () => Work | undefined
   /**
-   * Journals how it left; `exit` is undefined when the host's function was not run or its seat was taken back. `leave`
-   * frees the seat, in the same instant as that counts. Called once, and never fails.
+   * Journals how it left, without waiting for the storage; `exit` is undefined when the host's function was not run or its
+   * seat was taken back. Called once, and never fails.
    */
   readonly finish: (
     occupant: Occupant,
     exit: Exit.Exit<unknown, unknown> | undefined,
-    leave: () => void
-  ) => Effect.Effect<void>
+    leaving: Leaving
+  ) => Effect.Effect<unknown>
+}
+
+export interface Leaving {
+  /** Gives the seat to others while the end is being written; until `leave` it still runs, as far as anybody sees. */
+  readonly freeSeat: () => void
+  /** It runs no more, and its seat is free. */
+  readonly leave: () => void
 }
 
 /** What is not known to do anything yet. */
@@ -43,84 +52,118 @@ const nothing: Memory = {
 }
 
 /** Gives the case a seat, at that time, for a piece of work. The seat is free again when that is over; never fails. */
-export const occupy = (run: Run, case_: Case, piece: Piece, now: number): Effect.Effect<unknown> => {
-  const number = run.live.freeSeats.pop()
-  if (number === undefined) return Effect.die("a case was claimed with no seat free")
-  const occupant: Occupant = {
-    case: case_.id,
-    rev: revOf(case_),
-    seat: number,
-    recheck: null,
-    memory: nothing,
-    over: Deferred.makeUnsafe(),
-    withdrawal: undefined,
-    left: false,
-    step: null,
-    since: now
-  }
-  run.live.running.set(case_.id, number)
-  run.occupants.set(case_.id, occupant)
-  return Effect.forkDetach(Effect.uninterruptible(onSeat(run, piece, occupant)), { startImmediately: true })
-}
-
-// Without a generator, as all that a case goes through: at a few microseconds a case they would be a third of its cost.
-const onSeat = (run: Run, piece: Piece, occupant: Occupant): Effect.Effect<void> => {
-  const done = Effect.flatMap(piece.begin(occupant), (work) => {
-    if (work === undefined) return Effect.undefined
-    occupant.recheck = work.recheck
-    occupant.memory = work.memory
-    return occupant.withdrawal === undefined ? host(run, occupant, work) : Effect.undefined
-  })
-  return Effect.flatMap(done, (exit) => {
-    occupant.left = true
-    const finish = piece.finish(occupant, exit, () => {
-      run.occupants.delete(occupant.case)
-      run.live.running.delete(occupant.case)
-      run.live.freeSeats.push(occupant.seat, occupant.seat)
+export const occupy = (run: Run, case_: Case, piece: Piece, now: number): Effect.Effect<unknown> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      const number = run.live.freeSeats.pop()
+      if (number === undefined) return Effect.die("a case was claimed with no seat free")
+      const occupant: Occupant = {
+        case: case_.id,
+        rev: revOf(case_),
+        seat: number,
+        recheck: null,
+        memory: nothing,
+        takeBack: undefined,
+        withdrawal: undefined,
+        left: false,
+        step: null,
+        since: now
+      }
+      run.live.running.set(case_.id, number)
+      run.occupants.set(case_.id, occupant)
+      if (piece.before === undefined) return start(run, occupant, piece)
+      const begun = Effect.flatMap(piece.before(occupant), (ready) =>
+        ready ? start(run, occupant, piece) : over(run, occupant, piece, undefined)
+      )
+      return Effect.forkDetach(begun, { startImmediately: true, uninterruptible: true })
     })
-    return Effect.map(finish, () => happened(run))
-  })
-}
+  )
 
 /**
  * Runs the host's function in a fiber of its own until it ends or the seat is taken back. Then its fiber is interrupted
  * from outside, whatever it catches, and only one that ignores even that outlives its seat: it is remembered as unwinding.
  */
-const host = (run: Run, occupant: Occupant, work: Work): Effect.Effect<Exit.Exit<unknown, unknown> | undefined> => {
+const start = (run: Run, occupant: Occupant, piece: Piece): Effect.Effect<unknown> => {
+  const work = occupant.withdrawal === undefined ? piece.work() : undefined
+  if (work === undefined) return over(run, occupant, piece, undefined)
+  occupant.recheck = work.recheck
+  occupant.memory = work.memory
+  return Effect.flatMap(Effect.forkDetach(hosted(run, occupant, work), { startImmediately: true }), (fiber) => {
+    const exit = fiber.pollUnsafe()
+    if (exit !== undefined) return over(run, occupant, piece, exit)
+    run.alive.add(fiber)
+    fiber.addObserver((exit) => {
+      run.alive.delete(fiber)
+      run.supervisor.hand(over(run, occupant, piece, exit))
+    })
+    occupant.takeBack = () => {
+      fiber.interruptUnsafe()
+      run.supervisor.hand(enforceGrace(run, occupant, piece, fiber))
+    }
+    if (occupant.withdrawal !== undefined) occupant.takeBack()
+    return Effect.void
+  })
+}
+
+const hosted = (run: Run, occupant: Occupant, work: Work) => {
   const { case: id, rev, seat: number, recheck } = occupant
-  const hosted = spanned(
+  return spanned(
     recheck === null ? "shiftboss.case" : "shiftboss.recheck",
     () => ({ case: id, rev, seat: number, ...recheck }),
     Effect.scoped(Effect.suspend(() => work.run(seat.make(run, occupant))))
   )
-  return Effect.flatMap(Effect.forkDetach(Effect.interruptible(hosted), { startImmediately: true }), (fiber) => {
-    const exit = fiber.pollUnsafe()
-    if (exit !== undefined && occupant.withdrawal === undefined) return Effect.succeed(exit)
-    run.alive.add(fiber)
-    fiber.addObserver(() => {
-      run.alive.delete(fiber)
-      Deferred.doneUnsafe(occupant.over, Effect.void)
-    })
-    return Effect.flatMap(Deferred.await(occupant.over), () =>
-      occupant.withdrawal === undefined ? Effect.succeed(fiber.pollUnsafe()) : unwind(run, occupant, fiber)
-    )
-  })
 }
 
-const unwind = Effect.fnUntraced(function* (run: Run, occupant: Occupant, fiber: Fiber.Fiber<unknown, unknown>) {
-  fiber.interruptUnsafe()
-  if (fiber.pollUnsafe() === undefined) {
-    const gone = yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(fiber)), run.options.grace)
-    if (gone._tag === "None") unwinding(run, occupant, fiber)
-  }
-  return undefined
-})
-
-const unwinding = (run: Run, occupant: Occupant, fiber: Fiber.Fiber<unknown, unknown>) => {
-  run.live.unwinding.add(occupant.case)
-  fiber.addObserver(() => {
-    run.live.unwinding.delete(occupant.case)
-    ;(occupant.recheck === null ? run.live.woken : run.live.passedBy).push(occupant.case)
-    happened(run)
+/** The work is over, or never began. One that outlived its seat can be seated again. */
+const over = (run: Run, occupant: Occupant, piece: Piece, exit: Exit.Exit<unknown, unknown> | undefined) =>
+  Effect.suspend(() => {
+    if (occupant.left) return Effect.sync(() => unwound(run, occupant))
+    occupant.left = true
+    return piece.finish(occupant, occupant.withdrawal === undefined ? exit : undefined, leaving(run, occupant))
   })
+
+/** Seats are given on while the ends of so many cases are still being written: a crash takes those up again. */
+const mostEnding = 1024
+
+const leaving = (run: Run, { case: id, seat: number }: Occupant): Leaving => {
+  const { freeSeats, running } = run.live
+  let sits = true
+  const free = () => {
+    if (sits) freeSeats.push(number, number)
+    sits = false
+  }
+  return {
+    freeSeat: () => {
+      if (running.size >= mostEnding + run.options.seats) return
+      free()
+      run.look.openUnsafe()
+    },
+    leave: () => {
+      run.occupants.delete(id)
+      running.delete(id)
+      free()
+    }
+  }
+}
+
+/** Waits for a fiber that was interrupted, and gives its seat to others when it does not end. */
+const enforceGrace = (run: Run, occupant: Occupant, piece: Piece, fiber: Fiber.Fiber<unknown, unknown>) =>
+  Effect.suspend(() => {
+    if (occupant.left) return Effect.void
+    const ended = Effect.timeoutOption(Fiber.await(fiber), run.options.grace)
+    const leftBehind = Effect.suspend(() => {
+      if (occupant.left) return Effect.void
+      run.live.unwinding.add(occupant.case)
+      return over(run, occupant, piece, undefined)
+    })
+    return Effect.forkDetach(
+      Effect.flatMap(ended, () => Effect.uninterruptible(leftBehind)),
+      { startImmediately: true }
+    )
+  })
+
+const unwound = (run: Run, { case: id, recheck }: Occupant): void => {
+  run.live.unwinding.delete(id)
+  ;(recheck === null ? run.live.woken : run.live.passedBy).push(id)
+  happened(run)
 }

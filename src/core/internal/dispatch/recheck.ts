@@ -9,49 +9,75 @@ import { begin, type Rules, settle } from "../recheck/decide.ts"
 import { nameOf, type OpenRecheck } from "../recheck/state.ts"
 import { standingOf } from "./decide.ts"
 import { charge, downOf } from "./failures.ts"
-import { recheckEnded } from "./metrics.ts"
 import type { Piece, Work } from "./occupy.ts"
-import { breakWith, cut, type Memory, type Occupant, type OnRecheck, type Run, shown, withdraw } from "./run.ts"
+import {
+  breakWith,
+  cut,
+  happened,
+  type Memory,
+  type Occupant,
+  type OnRecheck,
+  type Run,
+  shown,
+  withdraw
+} from "./run.ts"
 import { keyOf } from "./state.ts"
 
 type RecheckOf = NonNullable<NonNullable<Run["workload"]["improve"]>["recheck"]>
 
 /** The next try of the case's recheck. Its end gives the seat back: woken cases and an apply do not wait for all tries. */
-export const recheck = (run: Run, id: string, rules: Rules, host: RecheckOf): Piece => ({
-  begin: (occupant) =>
-    run.judging.withPermit(
-      Effect.suspend(() => {
-        const open = run.state.rechecks.open.get(id)
-        if (open === undefined) return Effect.undefined
-        const { events, arm } = begin(
-          run.state.rechecks,
-          open,
-          standingOf(run.state, run.live, id),
-          rules,
-          occupant.since
-        )
-        const isReady = events.length === 0 ? Effect.succeed(true) : journaled(run, events, rules)
-        return Effect.map(isReady, (ready) => (ready && arm !== null ? workOf(run, open, arm, host) : undefined))
-      })
-    ),
-  finish: Effect.fnUntraced(function* (occupant, exit, free) {
-    const { recheck, withdrawal } = occupant
-    const leave = () => {
-      free()
-      run.live.passedBy.push(id)
+export const recheck = (run: Run, id: string, rules: Rules, host: RecheckOf): Piece => {
+  let work: Work | undefined
+  return {
+    before: (occupant) =>
+      run.judging.withPermit(
+        Effect.suspend(() => {
+          const open = run.state.rechecks.open.get(id)
+          if (open === undefined) return Effect.succeed(false)
+          const standing = standingOf(run.state, run.live, id)
+          const { events, arm } = begin(run.state.rechecks, open, standing, rules, occupant.since)
+          const isReady = events.length === 0 ? Effect.succeed(true) : journaled(run, events, rules)
+          return Effect.map(isReady, (ready) => {
+            if (ready && arm !== null) work = workOf(run, open, arm, host)
+            return ready
+          })
+        })
+      ),
+    work: () => work,
+    finish: (occupant, exit, { leave }) => {
+      const left = () => {
+        leave()
+        run.live.passedBy.push(id)
+      }
+      const finished = Effect.andThen(
+        ended(run, occupant, exit, rules, left),
+        Effect.sync(() => happened(run))
+      )
+      return Effect.forkDetach(finished, { startImmediately: true, uninterruptible: true })
     }
-    if (recheck === null) return leave()
-    if (withdrawal?._tag === "Held") return yield* held(run, occupant, recheck, withdrawal, leave)
-    if (withdrawal !== undefined || exit === undefined) return leave()
-    const down = downOf(exit)
-    if (down !== undefined) {
-      breakWith(run, down)
-      return leave()
-    }
-    const said = yield* readingOf(run, recheck.arm, exit)
-    const charges = Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)
-    yield* run.judging.withPermit(judged(run, occupant, recheck, said, { rules, charges, leave }))
-  })
+  }
+}
+
+/** Journals how the try left its seat. */
+const ended = Effect.fnUntraced(function* (
+  run: Run,
+  occupant: Occupant,
+  exit: Exit.Exit<unknown, unknown> | undefined,
+  rules: Rules,
+  leave: () => void
+) {
+  const { recheck, withdrawal } = occupant
+  if (recheck === null) return leave()
+  if (withdrawal?._tag === "Held") return yield* held(run, occupant, recheck, withdrawal, leave)
+  if (withdrawal !== undefined || exit === undefined) return leave()
+  const down = downOf(exit)
+  if (down !== undefined) {
+    breakWith(run, down)
+    return leave()
+  }
+  const said = yield* readingOf(run, recheck.arm, exit)
+  const charges = Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)
+  yield* run.judging.withPermit(judged(run, occupant, recheck, said, { rules, charges, leave }))
 })
 
 const workOf = (run: Run, open: OpenRecheck, arm: Arm, host: RecheckOf): Work | undefined => {
@@ -139,7 +165,6 @@ const journaled = Effect.fnUntraced(function* (
       { onFailure: () => false, onSuccess: () => true }
     )
     if (!counted) return false
-    for (const event of written) if (event._tag === "RecheckEnded") yield* recheckEnded(event.outcome._tag)
     next = settle(run.state.rechecks, rules, yield* Clock.currentTimeMillis, written)
   }
   return true

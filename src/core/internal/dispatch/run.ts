@@ -1,7 +1,7 @@
 /**
  * What the parts of one run share.
  */
-import { Cause, Deferred, Effect, type Fiber, type Latch, type Semaphore } from "effect"
+import { Cause, Clock, Deferred, Effect, type Fiber, type Latch, type Semaphore } from "effect"
 import type { Case, CaseResult } from "../../Case.ts"
 import type { RunError, Seat } from "../../Dispatcher.ts"
 import type { DispatcherEvent, RunEnd } from "../../DispatcherEvent.ts"
@@ -14,6 +14,7 @@ import type { Verdict } from "../../Verdict.ts"
 import type { Checked } from "./options.ts"
 import type { Live } from "./decide.ts"
 import type { Gate } from "./gate.ts"
+import type { Inbox } from "./inbox.ts"
 import type { JsonCodec } from "./json.ts"
 import type { Journal } from "./journal.ts"
 import type { State } from "./state.ts"
@@ -64,8 +65,8 @@ export interface Occupant {
   /** `null`: it is the case itself. Set with the memory once it is known what runs. */
   recheck: OnRecheck | null
   memory: Memory
-  /** Done when `train` has ended or the seat is taken back, whatever comes first. */
-  readonly over: Deferred.Deferred<void>
+  /** Interrupts the host's function. Set while that runs. */
+  takeBack: (() => void) | undefined
   withdrawal: Withdrawal | undefined
   /** `train` is over: whoever kept the seat is answered no more, and what it still does counts no more. */
   left: boolean
@@ -86,6 +87,8 @@ export interface Run {
   readonly state: State
   readonly live: Live
   readonly journal: Journal
+  /** Sees to how work leaves its seat, wherever that is noticed. Nothing it is handed waits for long. */
+  readonly supervisor: Inbox<Effect.Effect<unknown>>
   readonly gate: Gate
   readonly occupants: Map<string, Occupant>
   /** Fibers of the host's functions that are alive and may still write: the log is not released before they are gone. */
@@ -132,6 +135,10 @@ export const shown = (cause: Cause.Cause<unknown>): string => {
   }
 }
 
+/** Epoch milliseconds by the clock of the fiber: what happens for every case reads it without an effect of its own. */
+export const nowOf = (fiber: Fiber.Fiber<unknown, unknown>): number =>
+  fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+
 /** Something happened: what runs next is decided anew. */
 export const happened = (run: Run): void => {
   run.live.surveyed = false
@@ -141,8 +148,9 @@ export const happened = (run: Run): void => {
 
 /** Takes the seat back. What was asked of it is never answered. */
 export const withdraw = (occupant: Occupant, withdrawal: Withdrawal): void => {
-  occupant.withdrawal ??= withdrawal
-  Deferred.doneUnsafe(occupant.over, Effect.void)
+  if (occupant.withdrawal !== undefined) return
+  occupant.withdrawal = withdrawal
+  occupant.takeBack?.()
 }
 
 /** A seat that is taken back never answers: interruptible even in an uninterruptible region, or it could not be unwound. */

@@ -6,8 +6,7 @@ import type { Seat, SeatTurn, StepOptions } from "../../Dispatcher.ts"
 import type { Json } from "../../Storage.ts"
 import { TurnDone } from "../../Turn.ts"
 import { codecOf, json, type JsonCodec } from "./json.ts"
-import { stepsEnded } from "./metrics.ts"
-import { away, type Occupant, type Run, withdraw } from "./run.ts"
+import { away, nowOf, type Occupant, type Run, withdraw } from "./run.ts"
 import { spanned } from "./span.ts"
 import { run as runTurn } from "./turn.ts"
 
@@ -167,24 +166,26 @@ const live = (
 ) => {
   const leave = takeBack(occupant, { _tag: "Stopped" })
   // A step that waits for the gate has not begun: a stop does not wait for it.
-  const body = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+  const body = Effect.withFiber((fiber) => {
     if (run.live.ending) return leave
     occupant.step = name
-    occupant.since = now
+    occupant.since = nowOf(fiber)
     run.changed()
     return Effect.scoped(Effect.provideService(effect, InStep, name))
   })
   const stored = (result: Json | undefined) =>
-    Effect.flatMap(Clock.currentTimeMillis, (at) => {
-      const event = occupant.memory.stepEnded(at, result === undefined ? { step: name } : { step: name, result })
+    Effect.withFiber((fiber) => {
+      const event = occupant.memory.stepEnded(
+        nowOf(fiber),
+        result === undefined ? { step: name } : { step: name, result }
+      )
       const commit = run.journal.commit([event], () => {
         run.row = []
       })
       return Effect.matchEffect(commit, {
         // A failure of the storage is not the case's: the run is broken by it and the seat never answers.
         onFailure: () => leave,
-        onSuccess: () =>
-          Effect.flatMap(stepsEnded, () => (run.live.ending ? leave : decodeResult(occupant, name, codec, result)))
+        onSuccess: () => (run.live.ending ? leave : decodeResult(occupant, name, codec, result))
       })
     })
   return Effect.uninterruptibleMask((restore) =>

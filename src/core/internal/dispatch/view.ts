@@ -64,8 +64,8 @@ export const snapshotOf = (state: State, run: Run | undefined): Snapshot => {
 
 const seatsOf = (run: Run): Snapshot["seats"] => {
   const seats: Array<Snapshot["seats"][number]> = Array.from({ length: run.options.seats }, () => null)
-  for (const { seat, case: id, recheck, step, since } of run.occupants.values()) {
-    seats[seat - 1] = { case: id, recheck, step, since }
+  for (const { seat, case: id, recheck, step, since, left } of run.occupants.values()) {
+    if (!left) seats[seat - 1] = { case: id, recheck, step, since }
   }
   return seats
 }

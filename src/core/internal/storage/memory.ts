@@ -1,8 +1,8 @@
 /**
- * The seam over a map: what `layerMemory` is made of.
+ * The seam over a map: what tests put faults into.
  */
 import { Effect, Stream } from "effect"
-import type { AcquireOptions, Encoded, EncodedOptions, Lock } from "../../Storage.ts"
+import type { AcquireOptions, Encoded, Lock } from "../../Storage.ts"
 
 interface Stored {
   /** Changed in place: a copy for each append would make a long log cost its square. */
@@ -52,11 +52,4 @@ export const memoryEncoded = (): Encoded => {
     ),
     remove: (log, epoch) => whileHeld(log, epoch, () => ({ lines: [] }))
   }
-}
-
-/** Whoever holds a log in this memory is in this process, and ends no later than it. */
-export const memoryOptions: EncodedOptions = {
-  shared: false,
-  identity: Effect.succeed({ id: "memory", host: "this host", process: "this process" }),
-  alive: () => Effect.succeed(true)
 }

@@ -34,13 +34,20 @@ const remedies: { readonly [operation in Operation]: string } = {
   release: "Another holder can take the log once this one is gone"
 }
 
-export const fail = (store: Store, operation: Operation, log: string, cause: unknown): StorageError =>
+export const fail = (store: Pick<Store, "remedy">, operation: Operation, log: string, cause: unknown): StorageError =>
   new StorageError({
     operation,
     log,
     cause,
     remedy: `${store.remedy(operation, cause) ?? remedies[operation]}.`
   })
+
+/** Why nothing more is written: its holder has let go of the log. */
+export const scopeEnded = (): Error => new Error("the scope it was opened in has ended")
+
+/** The types rule it out, and JSON.stringify answers undefined for it. */
+export const notJson = (): TypeError =>
+  new TypeError("an entry of a log has to be JSON, but one is undefined or a function")
 
 /**
  * Makes every way an adapter can go wrong a StorageError. A defect too: a driver that throws must not end the fiber that

@@ -7,7 +7,7 @@ import { LogFenced, type StorageError } from "../../StorageError.ts"
 import { survey } from "./entries.ts"
 import type { Ledger } from "./ledger.ts"
 import { encodeHeader, encodeRecord } from "./record.ts"
-import { fail, guarded, type Store } from "./store.ts"
+import { fail, guarded, notJson, scopeEnded, type Store } from "./store.ts"
 
 type WriteError = StorageError | LogFenced
 
@@ -101,7 +101,7 @@ export class Writer {
   private refusal(operation: Batch["operation"]): WriteError | undefined {
     if (this.fenced) return new LogFenced({ log: this.log })
     if (!this.closed) return undefined
-    return fail(this.store, operation, this.log, new Error("the scope it was opened in has ended"))
+    return fail(this.store, operation, this.log, scopeEnded())
   }
 
   private readonly wake = Effect.suspend(() => {
@@ -196,7 +196,6 @@ export class Writer {
 
 const toText = (entry: Json): string => {
   const text = JSON.stringify(entry)
-  // JSON.stringify answers undefined for a function or undefined itself, which the type of an entry rules out.
-  if (text === undefined) throw new TypeError("an entry of a log has to be JSON, but one is undefined or a function")
+  if (text === undefined) throw notJson()
   return text
 }

@@ -18,6 +18,7 @@ const awkward: ReadonlyArray<Storage.Json> = [
   "line\nbreak\r\u2028\u0000",
   "é, ﬁ, 😀, \ud800 alone",
   { "": 1, __proto__x: 2, entry: 3, crc: "00000000" },
+  JSON.parse('{ "__proto__": { "own": 1 }, "constructor": 2 }'),
   "x".repeat(1_000_000)
 ]
 
@@ -122,6 +123,17 @@ const entriesAndOrder: ReadonlyArray<Case<Service>> = [
       )
       yield* same(name, yield* readAll(storage, "log"), [{ list: [1] }])
     })
+  ),
+  rule("keeps its entries whatever is done to those that it gave", (storage, name) =>
+    using(storage, "log", (log) =>
+      Effect.gen(function* () {
+        yield* log.append([{ list: [1] }])
+        for (const read of [Stream.runCollect(log.replay), readAll(storage, "log")]) {
+          for (const entry of yield* read) (entry as { list: Array<number> }).list.push(2)
+        }
+        yield* same(name, yield* Stream.runCollect(log.replay), [{ list: [1] }])
+      })
+    )
   ),
   rule("takes an append of nothing", (storage, name) =>
     Effect.gen(function* () {
