@@ -11,7 +11,7 @@ import { evolve, type State } from "./state.ts"
 
 export type WriteError = StorageError | LogFenced
 
-/** What several events that are committed together are told of. */
+/** Events that go in whole or not at all. */
 interface Commit {
   readonly events: ReadonlyArray<DispatcherEvent>
   /** Runs in the same instant as the events begin to count, so that nobody sees the one without the other. */
@@ -21,7 +21,7 @@ interface Commit {
 }
 
 export interface Journal {
-  /** Cannot be interrupted: when it ends, the events count, or the run is broken. Those of one call go in whole or not at all. */
+  /** Cannot be interrupted: when it ends, the events count, or the run is broken. */
   readonly commit: (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) => Effect.Effect<void, WriteError>
   /** The same, without waiting for it. */
   readonly post: (commit: Commit) => void
@@ -40,6 +40,7 @@ export interface Options {
   readonly publish: (entries: ReadonlyArray<Entry>) => Effect.Effect<unknown>
   readonly broken: (error: WriteError) => void
 }
+
 export const make = (log: Log<DispatcherEvent>, state: State, options: Options): Journal => {
   let failed: WriteError | undefined
   let unanswered = 0
@@ -86,16 +87,18 @@ export const make = (log: Log<DispatcherEvent>, state: State, options: Options):
     writer: inbox.worker,
     post,
     commit: (events, onCounted) =>
-      Effect.suspend(() => {
-        let result: Exit.Exit<void, WriteError> | undefined
-        const answered = Deferred.makeUnsafe<void, WriteError>()
-        const onAnswered = (exit: Exit.Exit<void, WriteError>) => {
-          result = exit
-          Deferred.doneUnsafe(answered, exit)
-        }
-        post({ events, onCounted, onAnswered })
-        return result ?? Effect.uninterruptible(Deferred.await(answered))
-      })
+      Effect.uninterruptible(
+        Effect.suspend(() => {
+          let result: Exit.Exit<void, WriteError> | undefined
+          const answered = Deferred.makeUnsafe<void, WriteError>()
+          const onAnswered = (exit: Exit.Exit<void, WriteError>) => {
+            result = exit
+            Deferred.doneUnsafe(answered, exit)
+          }
+          post({ events, onCounted, onAnswered })
+          return result ?? Deferred.await(answered)
+        })
+      )
   }
 }
 
