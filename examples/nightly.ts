@@ -53,11 +53,9 @@ const month = Effect.gen(function* () {
   yield* Console.log(`${nightly?.lastSlot} nights: ${nightly?.ran} ran, skipped ${JSON.stringify(nightly?.skipped)}`)
 })
 
-// Logs in memory, with a lease so long that renewing it does not fill the month.
-const storage = Layer.sync(Storage.Storage, () => Storage.fromEncoded(Storage.makeMemory(), { lease: "1 day" }))
 const program = month.pipe(
   Effect.scoped,
-  Effect.provide(schedules.pipe(Layer.provide(RetryPolicy.layer), Layer.provide([agent, storage])))
+  Effect.provide(schedules.pipe(Layer.provide(RetryPolicy.layer), Layer.provide([agent, Storage.layerMemory])))
 )
 
 const clock = await Effect.runPromise(WallClock.make({ start: at("2026-03-15T12:00Z") }))
