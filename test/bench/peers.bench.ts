@@ -130,12 +130,12 @@ const durable = async (): Promise<void> => {
     {
       name: "shiftboss, an end for each case",
       respondent: start("shiftboss.ts", "files", "no step"),
-      tasks: 10_000
+      tasks: 20_000
     },
     {
       name: "shiftboss, a step's result and then an end for each case",
       respondent: start("shiftboss.ts", "files"),
-      tasks: 10_000
+      tasks: 20_000
     },
     ...peers
       .filter(({ on }) => on.absent === undefined)
