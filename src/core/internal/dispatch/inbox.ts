@@ -17,21 +17,21 @@ export const make = <A>(work: (batch: ReadonlyArray<A>) => Effect.Effect<unknown
   let waiting: Array<A> = []
   /** Open when there is something to work on. */
   const asked = Latch.makeUnsafe(false)
-  /** Closed while something is worked on. */
-  const idle = Latch.makeUnsafe(true)
+  /** Open while the worker waits. */
+  const idle = Latch.makeUnsafe(false)
 
-  const drain: Effect.Effect<unknown> = Effect.suspend(() => {
-    const batch = waiting
-    waiting = []
-    return Effect.flatMap(work(batch), () => (waiting.length === 0 ? Effect.void : drain))
-  })
-  const worker: Effect.Effect<never> = Effect.flatMap(Effect.interruptible(asked.await), () => {
+  // What is waiting and what the latches say change in one go: the fiber may be pre-empted between any two effects, and
+  // what was handed over then would be waited for for ever.
+  const next: Effect.Effect<never> = Effect.suspend(() => {
+    if (waiting.length === 0) {
+      idle.openUnsafe()
+      return Effect.flatMap(Effect.interruptible(asked.await), () => next)
+    }
     asked.closeUnsafe()
     idle.closeUnsafe()
-    return Effect.flatMap(drain, () => {
-      idle.openUnsafe()
-      return worker
-    })
+    const batch = waiting
+    waiting = []
+    return Effect.flatMap(work(batch), () => next)
   })
 
   return {
@@ -40,6 +40,6 @@ export const make = <A>(work: (batch: ReadonlyArray<A>) => Effect.Effect<unknown
       if (idle.isOpen()) asked.openUnsafe()
     },
     idle: idle.await,
-    worker: Effect.uninterruptible(worker)
+    worker: Effect.uninterruptible(next)
   }
 }
