@@ -3,7 +3,14 @@
  * scheduled runs there were – and the rules that hold over all of it.
  */
 import { Effect } from "effect"
-import { type AgentLauncher, type DispatcherEvent, Improvements, type Rechecks, Verdict } from "shiftboss"
+import {
+  type AgentLauncher,
+  type DispatcherEvent,
+  Improvements,
+  type Rechecks,
+  type ScheduleJournal,
+  Verdict
+} from "shiftboss"
 import { ScriptedWorkflows, type Simulation } from "shiftboss/testing"
 
 type Simulator = Simulation.Simulator["Service"]
@@ -37,6 +44,8 @@ interface Edit {
 /** What one process has under way: it ends with it. */
 class Busy {
   readonly cases = new Set<string>()
+  /** Scheduled runs that are effects of it. */
+  readonly runs = new Set<string>()
   reading = 0
   applying = false
   /** When the apply began, by the clock that nobody sets. */
@@ -66,6 +75,10 @@ export class Host {
   private readonly taken = new Map<string, string>()
   private readonly attempts = new Map<string, number>()
   private readonly answered = new Set<string>()
+  /** Since when nothing may fire, as a person was told; epoch milliseconds. */
+  private pausedSince = Infinity
+  private readonly asked = new Set<string>()
+  private readonly begunInside = new Set<string>()
   private readonly busy = new Map<number, Busy>()
 
   constructor(simulator: Simulator) {
@@ -188,11 +201,23 @@ export class Host {
 
   /** What a graded run of the case says on a version: the last edit up to there that touched it decides. */
   grade(one: Rechecks.Try): Verdict.Verdict<Payload> {
+    this.checkVersion(one)
     const until = this.edits.findIndex(({ name }) => name === one.version)
     const edit = this.edits
       .slice(0, until + 1)
       .findLast(({ broke, mended }) => broke.has(one.case.id) || mended.has(one.case.id))
     return edit?.broke.has(one.case.id) === true ? Verdict.wrong({ case: one.case.id }) : Verdict.right()
+  }
+
+  /** A run of an arm says something of its version only. */
+  private checkVersion({ apply, arm, case: { id }, version }: Rechecks.Try): void {
+    const [of, at] = [apply, version].map((name) => this.edits.findIndex((edit) => edit.name === name))
+    if (arm === "new") return this.expect(at === of, `${id} was rechecked on ${version}, after apply ${apply}`)
+    this.simulator.markUnsafe("control run")
+    this.expect(
+      at! < of! && (at! >= 0 || version === "v0"),
+      `the control of ${id} for apply ${apply} ran on the version "${version}"`
+    )
   }
 
   // --- turns ---
@@ -208,6 +233,54 @@ export class Host {
     this.answered.add(turnId)
   }
 
+  // --- schedules ---
+
+  /** The person was told that it is paused. What was planned before is settled first. */
+  paused(since: number): void {
+    this.pausedSince = Math.min(this.pausedSince, since)
+  }
+
+  /** The person is about to have it resumed. */
+  resumed(): void {
+    this.pausedSince = Infinity
+  }
+
+  /** The person was told that this run was begun. */
+  askedFor(runId: string): void {
+    this.asked.add(runId)
+  }
+
+  fired({ runId, slot, dueAt }: ScheduleJournal.Firing): void {
+    this.expect(this.mayOverlap || slot === null || dueAt < this.pausedSince, `${runId} was fired while it was paused`)
+  }
+
+  /** A run that is an effect of the process. */
+  runInProcess(life: number, { runId, again }: ScheduleJournal.EffectFiring, resumable: boolean) {
+    const { simulator } = this
+    return Effect.scoped(
+      Effect.gen({ self: this }, function* () {
+        const before = this.begunInside.has(runId)
+        if (before) simulator.markUnsafe("run in the process taken up again")
+        this.expect(resumable || !before, `the run ${runId}, which is not resumable, was begun twice`)
+        this.expect(!before || again, `the run ${runId} was begun again, and not told so`)
+        this.begunInside.add(runId)
+        yield* this.while(
+          life,
+          (busy) => {
+            this.expect(!busy.runs.has(runId), `the run ${runId} is under way twice`)
+            busy.runs.add(runId)
+          },
+          (busy) => busy.runs.delete(runId)
+        )
+        yield* Effect.onInterrupt(Effect.sleep(simulator.pickUnsafe("inside.seconds", 300) * 1000), () =>
+          Effect.sync(() => simulator.markUnsafe("run in the process cut off"))
+        )
+        if (this.fails("inside.fails", 0.2)) return yield* Effect.fail("the run broke")
+        simulator.markUnsafe("run in the process ended")
+      })
+    )
+  }
+
   // --- at the end ---
 
   /** Every request that was sent was taken, once, by an edit that was made. */
@@ -221,6 +294,7 @@ export class Host {
   checkRuns(): void {
     const all = this.workflows.submitted
     const runs = new Map(all.map((firing) => [firing.runId, firing]))
+    for (const runId of this.asked) this.expect(runs.has(runId), `${runId}, which was said to be begun, never was`)
     // One that was taken for dead may ask once more for what its successor has asked for: the id tells that it is the same.
     this.expect(
       this.mayOverlap || runs.size === all.length,

@@ -21,7 +21,7 @@ const scenarios = {
 type Name = keyof typeof scenarios
 const names: ReadonlyArray<Name> = ["logs", "work"]
 
-const settings = { promises: true, mostSteps: 200_000 }
+const settings = { promises: true, mostSteps: 300_000 }
 const failedSeeds = new URL("./failed-seeds.txt", import.meta.url)
 
 interface Failure {

@@ -4,7 +4,7 @@ import { Simulation } from "shiftboss/testing"
 import { work } from "./work.ts"
 import { workMutants } from "./workMutants.ts"
 
-const settings = { promises: true, mostSteps: 200_000 }
+const settings = { promises: true, mostSteps: 300_000 }
 
 describe("cases, applies, rechecks, turns and schedules in one process on a simulated disk", () => {
   it.live(

@@ -13,13 +13,12 @@ import {
   type Rechecks,
   RetryPolicy,
   RetryRules,
-  ScheduleJournal,
-  Storage
+  ScheduleJournal
 } from "shiftboss"
 import { ScriptedLauncher, Simulation } from "shiftboss/testing"
-import { Account } from "../core/schedule/law.ts"
 import { Host, type Payload, type Script } from "./host.ts"
 import { type Mutant, persistently, Room } from "./lives.ts"
+import * as schedules from "./schedules.ts"
 
 export const marks = [
   "apply called again",
@@ -29,18 +28,16 @@ export const marks = [
   "agent hung",
   "regression repaired",
   "recheck regressed",
-  "slot recovered",
-  "slot skipped",
+  "control run",
   "run stopped",
+  "run stopped by another process",
   "log lost in mid-run",
   "crash in recovery",
-  "torn end cut off"
+  "torn end cut off",
+  ...schedules.marks
 ] as const
 
 const Payload = Schema.Struct({ case: Schema.String })
-const workflowId = "nightly"
-const lateWithinMillis = 120_000
-
 /** What one life of the program knows of its world. */
 interface World {
   readonly host: Host
@@ -109,13 +106,14 @@ const workload = (world: World, life: number) => {
           yield* seat.step("run", host.step(life, key, 30, false))
           host.stepEnded(key)
           return host.grade(one)
-        })
+        }),
+      controls: true
     }
   }
 }
 
 // -----------------------------------------------------------------------------
-// agents and schedules
+// agents
 // -----------------------------------------------------------------------------
 
 const kinds = [
@@ -149,20 +147,6 @@ const agent = ({ host }: World) => {
   )
 }
 
-const manners = ["accepting", "refusing", "silent", "deaf", "hanging"] as const
-const endings = ["succeeded", "failed", "cancelled", "lost"] as const
-
-/** The host of scheduled runs changes its ways and ends runs, for as long as the process lives. */
-const hostOfRuns = ({ host }: World) =>
-  Effect.forever(
-    Effect.gen(function* () {
-      const { simulator, workflows } = host
-      yield* Effect.sleep((60 + simulator.pickUnsafe("runs.seconds", 900)) * 1000)
-      workflows.manner = host.fails("runs.manner", 0.4) ? manners[simulator.pickUnsafe("runs.how", 5)]! : "accepting"
-      workflows.end(host.isCalm ? "succeeded" : endings[simulator.pickUnsafe("runs.end", 4)]!)
-    })
-  )
-
 // -----------------------------------------------------------------------------
 // one life
 // -----------------------------------------------------------------------------
@@ -180,27 +164,30 @@ const rules: RetryRules.RetryRules = {
 const layerOf = (world: World, mutant: WorkMutant) => {
   const log = mutant.turns?.(world.room.lives) ?? "turns"
   const policy = RetryPolicy.layerWith({ log, keepTurns: 5, rules, probeSilence: "20 seconds" })
-  const workflows = mutant.workflows?.(world.host.workflows.workflows) ?? world.host.workflows.workflows
-  const schedules = ScheduleJournal.layer([{ workflowId, everySeconds: 600, lateWithin: lateWithinMillis }]).pipe(
-    Layer.provide(Layer.succeed(ScheduleJournal.Workflows, workflows))
+  return Layer.mergeAll(
+    Dispatcher.layer,
+    schedules.layer(world.host, mutant.workflows),
+    policy.pipe(Layer.provide(agent(world)))
   )
-  return Layer.mergeAll(Dispatcher.layer, schedules, policy.pipe(Layer.provide(agent(world))))
 }
 
 /** One process: it works until all is done, is stopped now and then, and lets the schedules go on for a while. */
 const live = (world: World, mutant: WorkMutant, life: number) =>
   Effect.gen(function* () {
     const { host } = world
-    if (life > 1) yield* noteSlotPending
+    if (life > 1) yield* schedules.noteSlotPending
     const journal = yield* ScheduleJournal.ScheduleJournal
     yield* Effect.forkScoped(journal.run)
-    yield* Effect.forkScoped(hostOfRuns(world))
-    if (host.fails("stop", 0.2)) {
+    yield* Effect.forkScoped(schedules.hostOfRuns(host))
+    yield* Effect.forkScoped(schedules.person(host))
+    yield* Effect.forkScoped(schedules.runInProcess(host, life))
+    const stops = host.fails("stop", 0.2)
+    if (stops) {
       const seconds = host.simulator.pickUnsafe("stop.seconds", 300)
       yield* Effect.forkScoped(Effect.andThen(Effect.sleep(seconds * 1000), Dispatcher.stop))
     }
     const summary = yield* Dispatcher.run(workload(world, life), world.options)
-    if (summary.end._tag !== "Finished") yield* Simulation.mark("run stopped")
+    if (summary.end._tag === "Stopped") yield* Simulation.mark(stops ? "run stopped" : "run stopped by another process")
     yield* Effect.sleep((yield* Simulation.pick("idle.seconds", 1800)) * 1000)
     return summary
   }).pipe(
@@ -240,30 +227,7 @@ const checkLogs = Effect.fnUntraced(function* ({ host }: World) {
   if (events.some((event) => event._tag === "RecheckEnded" && event.outcome._tag === "Regressed")) {
     yield* Simulation.mark("recheck regressed")
   }
-  yield* checkSchedules(host)
-})
-
-const scheduled = Effect.flatMap(Storage.Storage, (storage) =>
-  Stream.runCollect(Storage.readTyped(storage, "schedules", { entry: ScheduleJournal.ScheduleEvent, version: 1 }))
-)
-
-/** A slot that was about to be fired when its process ended, and has to be found by this one. */
-const noteSlotPending = Effect.flatMap(scheduled, (entries) => {
-  const last = entries.findLastIndex(({ _tag }) => _tag === "SlotPending")
-  const settled = entries.findLastIndex(({ _tag }) => ["RunAccepted", "RunRefused", "SlotsSkipped"].includes(_tag))
-  return last > settled ? Simulation.mark("slot recovered") : Effect.void
-})
-
-const checkSchedules = Effect.fnUntraced(function* (host: Host) {
-  const entries = yield* scheduled
-  if (entries.some(({ _tag }) => _tag === "ScheduleSaved")) return
-  const { slots } = new Account(entries, lateWithinMillis)
-  const ran = [...slots].flatMap(([slot, outcome]) => (outcome === "ran" ? [slot] : []))
-  const started = host.workflows.submitted.flatMap(({ slot }) => (slot === null ? [] : [slot]))
-  const ascending = (one: number, other: number) => one - other
-  assert.deepStrictEqual(ran.toSorted(ascending), [...new Set(started)].toSorted(ascending), "slots that ran")
-  assert.ok(![...slots.values()].includes("pending"), "no slot is pending")
-  if ([...slots.values()].some((outcome) => outcome.startsWith("skipped"))) yield* Simulation.mark("slot skipped")
+  yield* schedules.check(host)
 })
 
 // -----------------------------------------------------------------------------
@@ -281,7 +245,7 @@ const optionsOf = Effect.gen(function* () {
     seats: 1 + (yield* Simulation.pick("seats", 3)),
     applyAt: 1 + (yield* Simulation.pick("applyAt", 3)),
     rechecks: yield* Simulation.pick("rechecks", 3),
-    recheckRule: RecheckRule.allFail(2),
+    recheckRule: (yield* Simulation.chance("controls", 0.5)) ? RecheckRule.controlled() : RecheckRule.allFail(2),
     failuresInARow: Infinity,
     maxParks: Infinity
   }
@@ -301,6 +265,7 @@ export const work = (mutant: WorkMutant = {}) =>
       if (contended) host.mayOverlap = true
       const processes = [spend(world, mutant, "this host")]
       if (contended) processes.push(spend(world, mutant, "another host"))
+      if (host.fails("stop.outside", 0.2)) processes.push(stopFromOutside(world))
       yield* Effect.all(processes, { concurrency: "unbounded" })
       checkWorld(world)
       yield* Effect.sleep((yield* Simulation.pick("down.seconds", 3600)) * 1000)
@@ -325,6 +290,14 @@ const spend = (world: World, mutant: WorkMutant, name: string) =>
   Effect.gen(function* () {
     const life = yield* world.room.start(name, (id) => persistently(live(world, mutant, id)))
     yield* world.room.attend(life, "10 minutes")
+  })
+
+/** Another process asks for the stop of whatever runs then. */
+const stopFromOutside = ({ host, room }: World) =>
+  Effect.gen(function* () {
+    yield* Effect.sleep(host.simulator.pickUnsafe("stop.outside.seconds", 300) * 1000)
+    const life = yield* room.start("this host", () => Effect.provide(Dispatcher.requestStop, Dispatcher.layer))
+    yield* room.attend(life, "1 minute")
   })
 
 /** So many starts have to be enough when nothing goes wrong any more: a case that failed is taken up once in each. */
