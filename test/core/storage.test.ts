@@ -1,35 +1,13 @@
-import { crc32 as nodeCrc32 } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Storage } from "shiftboss"
-import { crc32 } from "../../src/core/internal/storage/checksum.ts"
 
 const inLog = <A, E>(work: (log: Storage.Log<Storage.Json>) => Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const storage = yield* Storage.Storage
     return yield* Effect.scoped(Effect.flatMap(storage.open("log"), work))
   }).pipe(Effect.provide(Storage.layerMemory))
-
-describe("checksum", () => {
-  it("is that of zlib over the text's UTF-8 bytes, from any character on", () => {
-    for (const text of [
-      "",
-      "a",
-      "abc",
-      "123456789",
-      "é",
-      "aé€😀z",
-      "x".repeat(1000) + "é" + "y".repeat(1001),
-      "\u0000\u007f\u0080\u07ff\u0800\uffff"
-    ]) {
-      for (const from of [0, 1, 2, 3])
-        assert.strictEqual(crc32(`{}{}`.slice(0, from) + text, from), nodeCrc32(text), text)
-    }
-    assert.strictEqual(crc32("123456789", 0), 0xcbf43926)
-    assert.strictEqual(crc32("6789", 0, crc32("12345", 0)), 0xcbf43926)
-  })
-})
 
 describe("typed", () => {
   const At = Schema.Struct({ at: Schema.Date, note: Schema.optional(Schema.String) })
@@ -63,6 +41,41 @@ describe("typed", () => {
     )
   )
 
+  it.effect("leaves what the same version stored as it is, and decodes older ones as they are without an upgrade", () =>
+    inLog((log) =>
+      Effect.gen(function* () {
+        const entry = { at: "1970-01-01T00:00:00.000Z" }
+        const upgrade = () => assert.fail("there is nothing to upgrade")
+        yield* log.append([{ version: 2, value: entry }])
+        const same = Storage.typed(log, { entry: At, version: 2, upgrade })
+        assert.deepStrictEqual(yield* Stream.runCollect(same.replay), [{ at: new Date(0) }])
+        const later = Storage.typed(log, { entry: At, version: 3 })
+        assert.deepStrictEqual(yield* Stream.runCollect(later.replay), [{ at: new Date(0) }])
+      })
+    )
+  )
+
+  it.effect("fails at an entry that has no version, whatever it is instead", () =>
+    inLog((log) =>
+      Effect.gen(function* () {
+        const value = { at: "1970-01-01T00:00:00.000Z" }
+        const typed = Storage.typed(log, { entry: At, version: 1 })
+        for (const bad of [
+          ...[null, 5, "version value", [], { value }, { version: 1 }],
+          ...["1", null, 0, -1, 1.5].map((version) => ({ version, value }))
+        ]) {
+          yield* log.replace([bad])
+          const error = yield* Effect.flip(Stream.runCollect(typed.replay))
+          assert.strictEqual(
+            error._tag === "LogCorrupt" && error.found,
+            "its entry has no version",
+            JSON.stringify(bad)
+          )
+        }
+      })
+    )
+  )
+
   it.effect("fails at an entry that does not decode, and says in which line", () =>
     inLog((log) =>
       Effect.gen(function* () {
@@ -77,6 +90,40 @@ describe("typed", () => {
         }
       })
     )
+  )
+})
+
+describe("logs in memory", () => {
+  it.effect("are nobody else's, take no entry that is no JSON, and keep what they have then", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage.Storage
+      assert.isFalse(storage.shared)
+      const log = yield* storage.open("log")
+      yield* log.append([1])
+      for (const entry of [undefined, () => 1, Symbol("s")]) {
+        for (const write of [log.append, log.replace]) {
+          const exit = yield* Effect.exit(write([2, entry as never]))
+          assert.match(String(exit), /an entry of a log has to be JSON/)
+        }
+      }
+      assert.deepStrictEqual(yield* Stream.runCollect(log.replay), [1])
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Storage.layerMemory)))
+  )
+
+  it.effect("give all of a long one, as it was when the reading began", () =>
+    Effect.gen(function* () {
+      const log = yield* (yield* Storage.Storage).open("log")
+      const numbers = Array.from({ length: 10_000 }, (_, number) => number)
+      yield* log.append(numbers)
+      const read: Array<Storage.Json> = []
+      yield* Stream.runForEachArray(log.replay, (some) => {
+        read.push(...some)
+        return log.append(["later"])
+      })
+      assert.deepStrictEqual(read, numbers)
+      const { length } = yield* Stream.runCollect(log.replay)
+      assert.isAbove(length, numbers.length)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Storage.layerMemory)))
   )
 })
 

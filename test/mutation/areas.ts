@@ -14,7 +14,10 @@ export const areas: Readonly<Record<string, Area>> = {
     ]
   },
   retry: {
-    mutate: ["src/core/{Counters,ResetTime,RetryPolicy,RetryRules,Silence,Turn}.ts", "src/core/internal/retry/**/*.ts"],
+    mutate: [
+      "src/core/{AgentLauncher,Counters,Failure,ResetTime,RetryPolicy,RetryRules,Silence,Turn,Usage}.ts",
+      "src/core/internal/retry/**/*.ts"
+    ],
     tests: ["test/core/{Counters,ResetTime,AgentLauncher}.test.ts", "test/core/retry/**/*.test.ts"]
   },
   schedule: {
@@ -22,11 +25,30 @@ export const areas: Readonly<Record<string, Area>> = {
     tests: ["test/core/schedule/**/*.test.ts"]
   },
   storage: {
-    mutate: ["src/core/{Storage,StorageError}.ts", "src/core/internal/storage/**/*.ts"],
-    tests: ["test/core/storage*.test.ts", "test/testing/faulty-storage.test.ts"]
+    mutate: ["src/core/{Storage,StorageError}.ts", "src/core/internal/{json,storage/**/*}.ts"],
+    tests: [
+      "test/core/{json,storage*}.test.ts",
+      "test/core/storage/**/*.test.ts",
+      "test/testing/faulty-storage.test.ts",
+      "test/node/file-storage-{conformance,damage,disk,locks}.test.ts"
+    ]
   },
   dispatch: {
-    mutate: ["src/core/{Case,Dispatcher,DispatcherError,Improvements}.ts", "src/core/internal/{Heap,dispatch/**/*}.ts"],
+    mutate: [
+      "src/core/{Case,Dispatcher,DispatcherError,Improvements}.ts",
+      "src/core/internal/{Heap,escape,dispatch/**/*}.ts"
+    ],
     tests: ["test/core/dispatch/**/*.test.ts"]
   }
 }
+
+/** What only declares types, schemas and services: there is nothing in it to mutate but texts. */
+export const declarations: ReadonlyArray<string> = [
+  "DispatcherEvent",
+  "DispatcherView",
+  "RecheckEvent",
+  "Rechecks",
+  "Shiftboss",
+  "Workspace",
+  "index"
+].map((name) => `src/core/${name}.ts`)

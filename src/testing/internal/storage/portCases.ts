@@ -139,6 +139,7 @@ const entriesAndOrder: ReadonlyArray<Case<Service>> = [
     Effect.gen(function* () {
       yield* using(storage, "log", (log) => log.append([]))
       yield* same(name, yield* readAll(storage, "log"), [])
+      yield* same(name, yield* names(storage), [])
     })
   )
 ]
