@@ -11,6 +11,9 @@ import { globSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { areas } from "./areas.ts"
+import judgements from "./judgements.json" with { type: "json" }
+
+type Judged = (typeof judgements)[number]["mutants"][number]
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const here = "test/mutation"
@@ -66,17 +69,42 @@ const optionsFor = (name: string) => ({
   timeoutMS: 5_000
 })
 
-interface Report {
-  readonly files: Readonly<Record<string, { readonly mutants: ReadonlyArray<{ readonly status: string }> }>>
+interface Mutant {
+  readonly status: string
+  readonly replacement?: string
+  readonly location: {
+    readonly start: { readonly line: number; readonly column: number }
+    readonly end: { readonly line: number; readonly column: number }
+  }
 }
 
-/** Mutants that a test found, of all that were tried. */
-const scoreOf = (name: string) => {
+interface Report {
+  readonly files: Readonly<Record<string, { readonly source: string; readonly mutants: ReadonlyArray<Mutant> }>>
+}
+
+/** What a mutant is, wherever in its file it stands: lines move. */
+const named = (file: string, source: string, { location: { start, end }, replacement = "" }: Mutant): Judged => {
+  const lines = source.split("\n").slice(start.line - 1, end.line)
+  lines[lines.length - 1] = lines.at(-1)!.slice(0, end.column - 1)
+  lines[0] = lines[0]!.slice(start.column - 1)
+  const onOneLine = (text: string) => text.replaceAll(/\s+/g, " ").slice(0, 120)
+  return { file, from: onOneLine(lines.join(" ")), to: onOneLine(replacement) }
+}
+
+const keyOf = ({ file, from, to }: Judged): string => JSON.stringify([file, from, to])
+
+/** Mutants that a test found, of all that were tried, and those that nobody has judged. */
+const judge = (name: string) => {
   const report = JSON.parse(readFileSync(`${root}/${here}/reports/${name}.json`, "utf8")) as Report
-  const all = Object.values(report.files).flatMap(({ mutants }) => mutants.map(({ status }) => status))
-  const found = all.filter((status) => status === "Killed" || status === "Timeout").length
-  const tried = found + all.filter((status) => status === "Survived" || status === "NoCoverage").length
-  return { found, tried, percent: tried === 0 ? 0 : (100 * found) / tried }
+  const known = new Set(judgements.flatMap(({ mutants }) => mutants.map(keyOf)))
+  const all = Object.entries(report.files).flatMap(([file, { mutants, source }]) =>
+    mutants.map((mutant) => ({ status: mutant.status, ...named(file, source, mutant) }))
+  )
+  const found = all.filter(({ status }) => status === "Killed" || status === "Timeout").length
+  const survivors = all.filter(({ status }) => status === "Survived" || status === "NoCoverage")
+  const tried = found + survivors.length
+  const unjudged = survivors.filter((mutant) => !known.has(keyOf(mutant)))
+  return { found, tried, percent: tried === 0 ? 0 : (100 * found) / tried, unjudged }
 }
 
 const names = positionals.length > 0 ? positionals : Object.keys(areas)
@@ -96,9 +124,16 @@ const rows = names.map((name) => {
     ...process.env
   })
   if (code !== 0) throw new Error(`the mutation of ${name} did not come to an end`)
-  return { area: name, ...scoreOf(name) }
+  return { area: name, ...judge(name) }
 })
-console.table(rows.map(({ percent, ...row }) => ({ ...row, "found, %": percent.toFixed(1) })))
+for (const { unjudged } of rows) for (const { file, from, to } of unjudged) console.log(`${file}: ${from}  =>  ${to}`)
+console.table(
+  rows.map(({ percent, unjudged, ...row }) => ({
+    ...row,
+    "found, %": percent.toFixed(1),
+    "survived, not judged": unjudged.length
+  }))
+)
 if (rows.some(({ percent }) => percent < least)) {
   console.error(`less than ${least} % of the mutants of an area were found`)
   process.exit(1)
