@@ -198,7 +198,7 @@ const inFiles = async (): Promise<void> => {
     rows.push([count(seats), spread(rates), spread(bare), times(ratios(rates, bare))])
   }
   table(
-    "Durable dispatch, one no-op step: its result and the case's end are each on the disk before anything else",
+    "Durable dispatch, one no-op step: its result is on the disk before the case goes on, its end before the run does",
     ["seats", "cases a second", "bare flushes of one line a second", "cases a flush"],
     rows
   )
