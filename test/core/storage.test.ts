@@ -128,6 +128,30 @@ describe("logs in memory", () => {
 })
 
 describe("a log over the seam", () => {
+  it.effect("keeps what is appended while it is replayed", () =>
+    Effect.gen(function* () {
+      const storage = Storage.fromEncoded(Storage.makeMemory())
+      const log = yield* storage.open("log")
+      yield* log.append([1])
+      yield* Stream.runForEach(log.replay, () => log.append([2]))
+      yield* log.append([3])
+      assert.deepStrictEqual(yield* Stream.runCollect(log.replay), [1, 2, 3])
+      assert.deepStrictEqual(yield* Stream.runCollect(storage.read("log")), [1, 2, 3])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is replaced by its holder only", () =>
+    Effect.gen(function* () {
+      const store = Storage.makeMemory()
+      const storage = Storage.fromEncoded({ ...store, replace: () => Effect.succeed(false) })
+      const log = yield* storage.open("log")
+      yield* log.append([1])
+      assert.strictEqual((yield* Effect.flip(log.replace([2])))._tag, "LogFenced")
+      assert.strictEqual((yield* Effect.flip(log.append([3])))._tag, "LogFenced")
+      assert.deepStrictEqual(yield* Stream.runCollect(storage.read("log")), [1])
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("makes one flush of the appends that wait for one, and no half of any", () =>
     Effect.gen(function* () {
       const store = Storage.makeMemory()
