@@ -133,7 +133,8 @@ const agent = ({ host }: World) => {
   return ScriptedLauncher.layer((attempt) =>
     Effect.gen(function* () {
       host.launched(attempt)
-      yield* Effect.sleep(simulator.pickUnsafe("agent.seconds", 120) * 1000)
+      // Silent for so long, now and then, that it counts as hung; but not in quiet.
+      yield* Effect.sleep(simulator.pickUnsafe("agent.seconds", host.isCalm ? 60 : 120) * 1000)
       if (host.fails("agent.hangs", 0.1)) {
         simulator.markUnsafe("agent hung")
         return yield* Effect.never
