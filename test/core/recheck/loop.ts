@@ -33,6 +33,8 @@ export const rulesOf = (rules: Partial<Rules> = {}): Rules => ({
 
 export class Loop {
   readonly log: Array<Entry>
+  /** How long the log was after each append: a crash keeps all of one or nothing. */
+  readonly appends: Array<number> = []
   state: State
   readonly rules: Rules
   readonly completed: Map<string, number>
@@ -53,6 +55,7 @@ export class Loop {
       this.log.push(entry)
       evolve(this.state, entry)
     }
+    this.appends.push(this.log.length)
   }
 
   /** With what they bring to an end. */
