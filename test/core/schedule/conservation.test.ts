@@ -152,20 +152,22 @@ const outcomeOf = (explanation: ScheduleJournal.Explanation) => {
   return explanation._tag === "Ran" ? `ran: ${explanation.ending}` : explanation._tag.toLowerCase()
 }
 
+/** Absent once the journal was compacted, as it is after hundreds of slots: the law is read off each entry there was. */
 const readAccount = ({ disk }: Life) =>
-  Effect.map(
-    disk.entries(),
-    (entries) =>
-      new Account(
-        entries.filter((entry) => entry.workflowId === id),
-        lateWithin
-      )
+  Effect.map(disk.entries(), (entries) =>
+    entries.some(({ _tag }) => _tag === "ScheduleSaved")
+      ? undefined
+      : new Account(
+          entries.filter((entry) => entry.workflowId === id),
+          lateWithin
+        )
   )
 
 /** What the journal says is what its entries say, and no state is one that its own schema refuses. */
 const checkAgreement = Effect.fnUntraced(function* (life: Life) {
   const { journal, host } = life
   const account = yield* readAccount(life)
+  if (account === undefined) return
   const all = yield* journal.list
   assert.deepStrictEqual(all, account.generation === 0 ? [] : [account.summary(id)])
   for (const summary of all) assert.isTrue(isProgress({ ...summary, nextAt: summary.nextAt ?? 0, recent: [] }))
@@ -197,6 +199,7 @@ const checkAtRest = Effect.fnUntraced(function* (clock: WallClock.WallClock, lif
   yield* checkAgreement(life)
   checkHost(life)
   const account = yield* readAccount(life)
+  if (account === undefined) return
   assert.isUndefined(account.pending)
   if (account.isFiring) assert.isAbove(account.nextAt, yield* clock.currentTimeMillis)
   const started = life.host.submitted.flatMap(({ slot, runId }) => (slot === null ? [] : [runId]))
