@@ -284,10 +284,26 @@ export class Host {
   // --- at the end ---
 
   /** Every request that was sent was taken, once, by an edit that was made. */
-  checkRequests(events: ReadonlyArray<DispatcherEvent.DispatcherEvent>): void {
+  /** Each request is taken, and nothing is said to begin while an apply is under way. */
+  checkApplies(events: ReadonlyArray<DispatcherEvent.DispatcherEvent>): void {
+    let applying: string | undefined
     for (const event of events) {
-      if (event._tag !== "CaseParked") continue
-      this.expect(this.taken.has(event.request), `${event.request} was never taken`)
+      switch (event._tag) {
+        case "ApplyStarted":
+          applying = event.apply
+          break
+        case "ApplyEnded":
+        case "ApplyFailed":
+          applying = undefined
+          break
+        case "CaseParked":
+          this.expect(this.taken.has(event.request), `${event.request} was never taken`)
+          break
+        case "CaseResumed":
+        case "CaseRevised":
+        case "RecheckStarted":
+          this.expect(applying === undefined, `${event._tag} of ${event.case} was journaled during apply ${applying}`)
+      }
     }
   }
 

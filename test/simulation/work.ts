@@ -215,7 +215,7 @@ const expected = ({ actions }: Script) => actions.filter((action) => action.do =
 const checkLogs = Effect.fnUntraced(function* ({ host }: World) {
   const dispatcher = yield* Dispatcher.Dispatcher
   const events = yield* Stream.runCollect(Stream.map(dispatcher.history(), (entry) => entry.event))
-  host.checkRequests(events)
+  host.checkApplies(events)
   const { counts } = yield* dispatcher.snapshot
   assert.strictEqual(counts.completed, host.scripts.length)
   assert.strictEqual(

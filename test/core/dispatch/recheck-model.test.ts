@@ -203,14 +203,18 @@ const checkOutcomes = (program: Program, events: ReadonlyArray<Event>, watch: Wa
   }
 }
 
-/** Queued once, ended once, each request taken once, and nothing of a recheck after its end. */
+/** Queued once, ended once, each request taken once, nothing of a recheck after its end, and none begun during an apply. */
 const checkLives = (events: ReadonlyArray<Event>, watch: Watch) => {
   const open = new Map<string, string>()
   const requested = new Set<string>()
   const taken = new Map<string, number>()
   let batch: ReadonlyArray<string> = []
+  let applying: string | undefined
   for (const event of events) {
     switch (event._tag) {
+      case "RecheckStarted":
+        watch.expect(applying === undefined, `a recheck of ${event.case} was begun during apply ${applying}`)
+        break
       case "RechecksQueued":
         for (const one of event.cases) {
           watch.expect(!open.has(one.case), `${one.case} was queued with a recheck open`)
@@ -231,8 +235,10 @@ const checkLives = (events: ReadonlyArray<Event>, watch: Watch) => {
         break
       case "ApplyStarted":
         batch = event.requests
+        applying = event.apply
         break
       case "ApplyEnded":
+        applying = undefined
         for (const request of batch) taken.set(request, (taken.get(request) ?? 0) + 1)
     }
   }

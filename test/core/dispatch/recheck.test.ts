@@ -1,9 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
-import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Verdict } from "shiftboss"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Storage, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { outcomes, rechecks, right, type Try, workload, wrong } from "./recheck-support.ts"
 import { changes, completedIds, history, layer, minutes, type Missing, notes, passing, restart } from "./support.ts"
+
+/** A dispatcher on logs in memory that take a minute for each flush. */
+const onSlowLogs = Layer.unwrap(
+  Effect.sync(() => {
+    const memory = Storage.makeMemory()
+    const slow = Storage.fromEncoded(
+      { ...memory, append: (...args) => Effect.delay(memory.append(...args), "1 minute") },
+      { alive: () => Effect.succeed(false) }
+    )
+    return Layer.provideMerge(Dispatcher.layer, Layer.succeed(Storage.Storage, slow))
+  })
+)
 
 describe("rechecks", () => {
   it.effect("run completed cases again on the version an apply made, as many as are asked for", () =>
@@ -58,6 +70,44 @@ describe("rechecks", () => {
       )
       assert.deepStrictEqual(log, ["a", "ask", "ask", "recheck a", "new"])
     }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("that were given their seats begin before an apply that comes due meanwhile, not during it", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const run = Dispatcher.run(
+        workload({
+          ids: ["a", "b", "c", "ask", "late", "x"],
+          apply: (batch) =>
+            note(`apply ${batch.name}`).pipe(
+              Effect.andThen(Effect.delay(changes(batch), batch.name === "001" ? 0 : "5 minutes")),
+              Effect.tap(note(`applied ${batch.name}`))
+            ),
+          recheck: (one) => Effect.as(note(`recheck ${one.apply}`), right),
+          train: (case_, seat) =>
+            Effect.gen(function* () {
+              // Its end is written when the rechecks are claimed: the first of them goes into one flush with the last park.
+              if (case_.id === "x") yield* seat.step("s", Effect.sleep("210 seconds"))
+              if (case_.id === "late") yield* Effect.sleep("270 seconds")
+              if (case_.id === "ask" || case_.id === "late") yield* seat.park("p", { missing: "x" })
+              return Case.completed()
+            })
+        }),
+        { seats: 7, applyAt: 1, rechecks: 3 }
+      )
+      const events = yield* Effect.andThen(passing(run, "15 seconds"), history).pipe(Effect.provide(onSlowLogs))
+      const first = ["apply 001", "applied 001", ...Array.from({ length: 3 }, () => "recheck 001")]
+      assert.deepStrictEqual(log.slice(0, 7), [...first, "apply 002", "applied 002"])
+      const flow = events.flatMap(({ _tag }) => (/^(RecheckStarted|Apply)/.test(_tag) ? [_tag] : []))
+      assert.deepStrictEqual(flow.slice(0, 6), [
+        "ApplyStarted",
+        "ApplyEnded",
+        "RecheckStarted",
+        "RecheckStarted",
+        "RecheckStarted",
+        "ApplyStarted"
+      ])
+    })
   )
 
   it.effect("of an apply that changed nothing, or with none asked for, there are none", () =>

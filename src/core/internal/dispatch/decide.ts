@@ -24,6 +24,8 @@ export interface Live {
   /** Cases on a seat, and which; those too whose seat was given on while their end is being written. */
   readonly running: Map<string, number>
   readonly freeSeats: Heap<number>
+  /** How many have a seat while what has to be known before they begin is being written. */
+  beginning: number
   /** Cases that lost their seat while a fiber of theirs ignores interruption. */
   readonly unwinding: Set<string>
   /** Woken cases in the order they came, some of them stale. */
@@ -64,6 +66,7 @@ export const makeLive = (seats: number, applyAt: number | undefined, rechecks: R
     selecting: false,
     running: new Map(),
     freeSeats,
+    beginning: 0,
     unwinding: new Set(),
     woken: new Queue(),
     passedBy: new Queue(),
@@ -244,7 +247,8 @@ export const next = (state: State, live: Live, now: number): Action => {
   if (live.ending || live.spent) return idle ? { _tag: "End", stuck: false } : { _tag: "Wait", until: Infinity }
   if (!live.selected) return live.selecting ? { _tag: "Wait", until: Infinity } : { _tag: "Select" }
   if (live.applying) return { _tag: "Wait", until: Infinity }
-  if (isApplyDue(state, live)) return { _tag: "Apply" }
+  // Whoever was given a seat begins before the apply, or not at all while it edits.
+  if (isApplyDue(state, live)) return live.beginning > 0 ? { _tag: "Wait", until: Infinity } : { _tag: "Apply" }
   let due = Infinity
   if (live.freeSeats.size > 0) {
     const woken = nextWoken(state, live, now)

@@ -72,8 +72,16 @@ export const occupy = (run: Run, case_: Case, piece: Piece, now: number): Effect
       run.live.running.set(case_.id, number)
       run.occupants.set(case_.id, occupant)
       if (piece.before === undefined) return start(run, occupant, piece)
+      run.live.beginning++
       const begun = Effect.flatMap(piece.before(occupant), (ready) =>
         ready ? start(run, occupant, piece) : over(run, occupant, piece, undefined)
+      ).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            run.live.beginning--
+            run.look.openUnsafe()
+          })
+        )
       )
       return Effect.forkDetach(begun, { startImmediately: true, uninterruptible: true })
     })
