@@ -18,7 +18,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "src/core/{AgentLauncher,Counters,Failure,ResetTime,RetryPolicy,RetryRules,Silence,Turn,Usage}.ts",
       "src/core/internal/retry/**/*.ts"
     ],
-    tests: ["test/core/{Counters,ResetTime,AgentLauncher}.test.ts", "test/core/retry/**/*.test.ts"]
+    tests: ["test/core/{Counters,ResetTime,AgentLauncher}.test.ts", "test/core/retry/!(memory).test.ts"]
   },
   schedule: {
     mutate: ["src/core/ScheduleJournal.ts", "src/core/internal/schedule/**/*.ts"],

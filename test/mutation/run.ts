@@ -60,13 +60,14 @@ const optionsFor = (name: string) => ({
   // Texts for people are not what is proved here.
   mutator: { excludedMutations: ["StringLiteral"] },
   ignoreStatic: true,
-  reporters: ["clear-text", "json"],
+  reporters: ["progress-append-only", "clear-text", "json"],
   clearTextReporter: { allowColor: false, allowEmojis: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: `${here}/reports/${name}.json` },
   tempDirName: `${here}/.stryker`,
   concurrency: Number(process.env["MUTATION_RUNNERS"] ?? 1),
   dryRunTimeoutMinutes: 30,
-  timeoutMS: 5_000
+  timeoutMS: 4_000,
+  timeoutFactor: 1
 })
 
 interface Mutant {
