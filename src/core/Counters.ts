@@ -72,7 +72,7 @@ export const share = (ledger: Ledger, result: Counted, resumed: boolean): readon
   if (id === null) return [{ usage, costUsd }, ledger]
   const seen: Seen = {
     usage: perSession.usage && says(result.usage) ? result.usage : before.usage,
-    costUsd: perSession.cost && result.costUsd !== null && result.costUsd > 0 ? result.costUsd : before.costUsd
+    costUsd: perSession.cost && (result.costUsd ?? 0) > 0 ? result.costUsd : before.costUsd
   }
   return [{ usage, costUsd }, { sessions: { ...ledger.sessions, [id]: seen } }]
 }

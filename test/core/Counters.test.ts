@@ -114,6 +114,53 @@ describe("Counters", () => {
     ])
   })
 
+  it("says of a session that costs nothing, or nothing more, that it costs nothing", () => {
+    const found = shares([
+      { costUsd: 0, counters: perSession },
+      { costUsd: 0, counters: perSession, resumed: true },
+      { costUsd: 2, counters: perSession, resumed: true },
+      { costUsd: 2, counters: perSession, resumed: true }
+    ])
+    assert.deepStrictEqual(
+      found.map((share) => share.costUsd),
+      [0, 0, 2, 0]
+    )
+  })
+
+  it("does not compare a total with what an attempt alone had used", () => {
+    const found = shares([
+      { usage: tokens(100, 50), costUsd: 5 },
+      { usage: tokens(160, 80), costUsd: 8, counters: perSession, resumed: true }
+    ])
+    assert.deepStrictEqual(found[1], { usage: tokens(160, 80), costUsd: 8 })
+  })
+
+  it("does not divide a field that one of two totals leaves out, and the others all the same", () => {
+    const with_ = (input: number, reasoning: number | null) => ({ ...tokens(input, 1), reasoning })
+    const found = shares(
+      [with_(10, null), with_(30, 7), with_(60, null)].map((usage) => ({ usage, counters: perSession }))
+    )
+    assert.deepStrictEqual(
+      found.map(({ usage }) => [usage?.input, usage?.output, usage?.reasoning]),
+      [
+        [10, 1, null],
+        [20, 0, null],
+        [30, 0, null]
+      ]
+    )
+  })
+
+  it("learns nothing from a result without a session, and does not take it for one of a session called null", () => {
+    const result = { sessionId: null, usage: null, costUsd: 3, counters: perSession }
+    const [first, ledger] = Counters.share(Counters.empty, result, false)
+    assert.deepStrictEqual([first.costUsd, ledger], [3, Counters.empty])
+    const [, called] = Counters.share(ledger, { ...result, sessionId: "null" }, false)
+    assert.deepStrictEqual(Counters.share(called, { ...result, costUsd: 5 }, true), [
+      { usage: null, costUsd: null },
+      called
+    ])
+  })
+
   it("keeps sessions apart", () => {
     const found = shares([
       { id: "a", costUsd: 1, counters: perSession },
