@@ -7,7 +7,7 @@
  *     npm run mutate -- recheck --files src/core/Verdict.ts
  */
 import { spawnSync } from "node:child_process"
-import { globSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { areas } from "./areas.ts"
@@ -110,6 +110,10 @@ const judge = (name: string) => {
 
 const names = positionals.length > 0 ? positionals : Object.keys(areas)
 for (const name of names) if (areas[name] === undefined) throw new Error(`no area "${name}": ${Object.keys(areas)}`)
+if (files !== undefined && names.length !== 1) throw new Error("give --files with the one area that they belong to")
+for (const file of files ?? []) {
+  if (!existsSync(`${root}/${file}`)) throw new Error(`--files ${file}: there is no such file`)
+}
 const installed = run("npm", ["ci", "--no-audit", "--no-fund", "--prefix", here])
 if (installed !== 0) process.exit(installed)
 

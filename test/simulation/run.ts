@@ -156,6 +156,12 @@ const replay = async (text: string): Promise<boolean> => {
   return result._tag === "Success"
 }
 
+const whole = (flag: string, text: string, least: number): number => {
+  const value = Number(text)
+  if (Number.isSafeInteger(value) && value >= least) return value
+  throw new RangeError(`--${flag} has to be a whole number from ${least} on, but is ${text}`)
+}
+
 const main = async (): Promise<boolean> => {
   const { values } = parseArgs({
     options: {
@@ -166,9 +172,10 @@ const main = async (): Promise<boolean> => {
     }
   })
   if (values.replay !== undefined) return replay(values.replay)
-  const [minutes, cores, seed] = [Number(values.minutes), Number(values.cores), Number(values.seed)]
-  if (!(minutes >= 0) || !(cores >= 1) || !Number.isSafeInteger(seed))
-    throw new Error("give numbers: --minutes, --cores, --seed")
+  const minutes = Number(values.minutes)
+  if (!(minutes >= 0)) throw new RangeError(`--minutes has to be a number from 0 on, but is ${values.minutes}`)
+  const cores = whole("cores", values.cores, 1)
+  const seed = whole("seed", values.seed, 0)
   const known = knownFailures()
   console.log(`${known.length} seeds that failed before, then new ones from ${seed} on, ${cores} at a time`)
   const start = performance.now()
