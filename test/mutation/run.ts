@@ -66,7 +66,7 @@ const optionsFor = (name: string) => ({
   tempDirName: `${here}/.stryker`,
   concurrency: Number(process.env["MUTATION_RUNNERS"] ?? 1),
   dryRunTimeoutMinutes: 30,
-  timeoutMS: 4_000,
+  timeoutMS: 2_500,
   timeoutFactor: 1
 })
 

@@ -23,7 +23,7 @@ const area: object = {
     include: [...tests],
     // Modules are loaded once, not once for each file of tests: most of the time of a mutant would go into that.
     isolate: false,
-    testTimeout: 5_000,
+    testTimeout: 10_000,
     sequence: { sequencer: QuickFirst }
   }
 }
