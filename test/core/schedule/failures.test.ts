@@ -97,6 +97,26 @@ describe("an edit", () => {
   )
 })
 
+describe("a note", () => {
+  it.effect("is that of the last pause or resumption, none when that had none", () =>
+    Effect.gen(function* () {
+      const { journal, summary } = yield* makeWorld([everyMinute])
+      const noted = Effect.map(summary("a"), ({ note }) => note)
+      const seen = [yield* noted]
+      for (const [change, note] of [
+        [journal.pause, "holidays"],
+        [journal.pause, undefined],
+        [journal.resume, "back"],
+        [journal.pause, undefined]
+      ] as const) {
+        yield* change("a", note)
+        seen.push(yield* noted)
+      }
+      assert.deepStrictEqual(seen, [undefined, "holidays", "holidays", "back", undefined])
+    })
+  )
+})
+
 describe("a run that ends after its schedule came to rest", () => {
   it.effect("stops a paused one, which stays paused", () =>
     Effect.gen(function* () {

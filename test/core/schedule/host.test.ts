@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ScheduleJournal } from "shiftboss"
 import { Advance, ScriptedWorkflows, WallClock } from "shiftboss/testing"
@@ -85,6 +85,33 @@ describe("events", () => {
       assert.deepInclude(seen.at(-1), { _tag: "RunAccepted", runId: "a@1.500" })
     })
   )
+})
+
+describe("a host that does not answer", () => {
+  it.effect("is told of, with its schedule and why", () =>
+    Effect.gen(function* () {
+      const { host, journal, after } = yield* makeWorld([everyMinute])
+      const seen: Array<ScheduleJournal.LiveEvent> = []
+      yield* Effect.forkChild(
+        Stream.runForEach(journal.events, (event) => Effect.sync(() => void seen.push(event))),
+        { startImmediately: true }
+      )
+      host.manner = "silent"
+      yield* after(minute)
+      yield* Advance.settle
+      const silent = seen.find((event) => event._tag === "HostSilent")
+      assert.deepInclude(silent, { at: beginning + minute, workflowId: "a" })
+      assert.isTrue(silent?._tag === "HostSilent" && Cause.isCause(silent.cause))
+    })
+  )
+
+  it("leaves requests unanswered, which says what to do and what the cause was", () => {
+    const told = (cause?: unknown) =>
+      new ScheduleJournal.SchedulesUnavailable({ reason: "JournalFailed", ...(cause === undefined ? {} : { cause }) })
+    const advice = "the journal could not be written, and nothing has changed. Mend what the cause names and try again"
+    assert.strictEqual(told(new Error("no space")).message, `${advice} (no space).`)
+    assert.strictEqual(told().message, `${advice}.`)
+  })
 })
 
 describe("a connection", () => {
