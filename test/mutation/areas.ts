@@ -36,7 +36,7 @@ export const areas: Readonly<Record<string, Area>> = {
       "src/core/{Case,Dispatcher,DispatcherError,Improvements}.ts",
       "src/core/internal/{Heap,escape,dispatch/**/*}.ts"
     ],
-    tests: ["test/core/dispatch/!(soak|crash|recheck-crash|recheck-storage).test.ts"]
+    tests: ["test/core/heap.test.ts", "test/core/dispatch/!(soak|crash|recheck-crash|recheck-storage).test.ts"]
   }
 }
 
