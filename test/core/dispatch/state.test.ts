@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { DispatcherEvent } from "shiftboss"
+import { type DispatcherEvent, Improvements } from "shiftboss"
 import {
   applyName,
   evolve,
@@ -26,10 +26,7 @@ const step = (id: string, name: string, result?: number): Event => ({
 const begins = (...requests: ReadonlyArray<string>): Event => ({
   ...{ _tag: "ApplyStarted", at, apply: "001", version: "v0", requests }
 })
-const changes = { _tag: "Changed", from: "v0", to: "v1", patch: null } as unknown as Extract<
-  Event,
-  { _tag: "ApplyEnded" }
->["applied"]
+const changes = Improvements.changed("v0", "v1")
 const ends: Event = { _tag: "ApplyEnded", at: at + 1, apply: "001", applied: changes }
 const fails: Event = { _tag: "ApplyFailed", at, apply: "001", reason: "no" }
 const forgets = (id: string): Event => ({ _tag: "CaseForgotten", ...of(id) })
