@@ -80,6 +80,9 @@ describe("an apply", () => {
         (yield* improvements.pending).map((r) => r.id),
         ["a/1/p"]
       )
+      const [failed] = yield* improvements.applies
+      assert.deepStrictEqual([failed?.name, failed?.requests], ["001", ["a/1/p"]])
+      assert.match(failed?.outcome._tag === "Failed" ? failed.outcome.reason : "", /no disk/)
       assert.deepStrictEqual(completedIds(yield* restart(run(false))), ["a"])
       // another batch has another name, for what the first left half done is known by its name
       assert.deepStrictEqual(names, ["001 false", "002 false"])
@@ -225,6 +228,40 @@ describe("the gate", () => {
         "r2 read",
         "r3 read"
       ])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("is not begun when the version it starts from cannot be read, which ends the run with that", () =>
+    Effect.gen(function* () {
+      let reads = 0
+      const run = (fails: boolean) =>
+        Dispatcher.run({
+          cases: cases("a"),
+          version: Effect.suspend(() => (fails && ++reads > 1 ? Effect.fail("no repository") : Effect.succeed("v0"))),
+          improve: { request: Missing, apply: changes },
+          train: parkOnce
+        })
+      assert.strictEqual(yield* Effect.flip(run(true)), "no repository")
+      const events = yield* history
+      assert.isFalse(events.some(({ _tag }) => _tag === "ApplyStarted"))
+      const last = events.at(-1)
+      const end = last?._tag === "RunEnded" ? last.end : undefined
+      assert.strictEqual(end?._tag === "ApplyFailed" && end.apply, "001")
+      assert.match(end?._tag === "ApplyFailed" ? end.reason : "", /no repository/)
+      assert.deepStrictEqual(completedIds(yield* restart(run(false))), ["a"])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("of what was asked for waits for a workload that has one", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const train = (c: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
+        Effect.andThen(note(c.id), parkOnce(c, seat))
+      const fails = { request: Missing, apply: () => Effect.fail("not now") }
+      yield* Effect.flip(Dispatcher.run({ cases: cases("a"), improve: fails, train }))
+      const without = { cases: cases("a", "b"), train: (c: Case.Case) => Effect.as(note(c.id), Case.completed()) }
+      const { end, waiting } = yield* restart(Dispatcher.run(without, { applyAt: 1 }))
+      assert.deepStrictEqual([end, waiting, log], [{ _tag: "Finished" }, ["a"], ["a", "b"]])
     }).pipe(Effect.provide(layer))
   )
 

@@ -163,6 +163,28 @@ describe("what is next", () => {
   })
 })
 
+describe("a case of which a recheck was on a seat", () => {
+  it("is not forgotten when it was passed by meanwhile, nor taken when there is nothing new about it", () => {
+    const { state, live, happen, seat, leave } = running({ cases: ["a", "b"], events: [completes("a")] })
+    seat("a")
+    assert.strictEqual(shown(state, live), "fresh b")
+    seat("b")
+    // The selection has a new rev of it.
+    select(state, live, selection([{ id: "a", rev: 2 }, { id: "b" }]))
+    happen({ _tag: "CaseRevised", ...of("a", 2), from: 1 })
+    assert.strictEqual(live.selection.next, 0)
+    assert.strictEqual(shown(state, live), "wait until Infinity")
+    live.selection.next = 2
+    leave("a")
+    live.passedBy.push("b")
+    live.passedBy.push("a")
+    assert.strictEqual(shown(state, live), "fresh a")
+    happen(completes("a", 2))
+    assert.strictEqual(shown(state, live), "wait until Infinity")
+    assert.isUndefined(live.passedBy.peek())
+  })
+})
+
 describe("an apply", () => {
   it("is due at so many requests, before anything is claimed", () => {
     const { state, live, happen, seat } = running({ cases: ["a", "b", "c"], applyAt: 2, events: [parks("a")] })
@@ -296,7 +318,7 @@ describe("explain", () => {
     const { state, live } = running(parts)
     change(live)
     const found = explain(state, live, id, now)
-    if (found?._tag === "Waiting") return `${found.for}${found.until === undefined ? "" : ` until ${found.until}`}`
+    if (found?._tag === "Waiting") return `${found.for}${"until" in found ? ` until ${found.until}` : ""}`
     return found?._tag === "Ended" ? found.as : found?._tag
   }
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Stream } from "effect"
 import { Case, Dispatcher, Storage } from "shiftboss"
-import { FaultyStorage } from "shiftboss/testing"
+import { Advance, FaultyStorage } from "shiftboss/testing"
 import { cases, changes, completedIds, history, layer, minutes, Missing, notes, passing, restart } from "./support.ts"
 
 describe("a failed case", () => {
@@ -224,6 +224,32 @@ describe("an interruption of the run", () => {
       )
       const storage = yield* Storage.Storage
       yield* Effect.scoped(Effect.flatMap(storage.open("dispatch"), (opened) => Stream.runDrain(opened.replay)))
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("waits for what cases, an apply and the selection still have to clean up", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const cleaning = (what: string) =>
+        Effect.onInterrupt(Effect.never, () => Effect.delay(note(`${what} cleaned up`), "3 seconds"))
+      const improve = { request: Missing, apply: () => cleaning("apply") }
+      const ask = (_: Case.Case, seat: Dispatcher.Seat<typeof Missing.Type>) =>
+        Effect.as(seat.park("p", { missing: "x" }), Case.completed())
+      const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Dispatcher.Dispatcher>> = [
+        Dispatcher.run({ cases: cases("a"), train: () => cleaning("case") }),
+        Dispatcher.run({ cases: cases("b"), improve, train: ask }, { applyAt: 1 }),
+        Dispatcher.run({ cases: cleaning("selection"), train: () => Effect.succeed(Case.completed()) })
+      ]
+      for (const run of runs) {
+        const fiber = yield* Effect.forkChild(run)
+        yield* Advance.advance("1 second")
+        const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+        yield* Advance.advance("2 seconds")
+        assert.isUndefined(interrupting.pollUnsafe())
+        yield* Advance.advance("1 second")
+        assert.isDefined(interrupting.pollUnsafe())
+      }
+      assert.deepStrictEqual(log, ["case cleaned up", "apply cleaned up", "selection cleaned up"])
     }).pipe(Effect.provide(layer))
   )
 

@@ -1,21 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer } from "effect"
-import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Storage, Verdict } from "shiftboss"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
+import { Case, Dispatcher, Improvements, RecheckRule, Rechecks, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { outcomes, rechecks, right, type Try, workload, wrong } from "./recheck-support.ts"
-import { changes, completedIds, history, layer, minutes, type Missing, notes, passing, restart } from "./support.ts"
-
-/** A dispatcher on logs in memory that take a minute for each flush. */
-const onSlowLogs = Layer.unwrap(
-  Effect.sync(() => {
-    const memory = Storage.makeMemory()
-    const slow = Storage.fromEncoded(
-      { ...memory, append: (...args) => Effect.delay(memory.append(...args), "1 minute") },
-      { alive: () => Effect.succeed(false) }
-    )
-    return Layer.provideMerge(Dispatcher.layer, Layer.succeed(Storage.Storage, slow))
-  })
-)
+import {
+  changes,
+  completedIds,
+  history,
+  layer,
+  minutes,
+  type Missing,
+  notes,
+  passing,
+  restart,
+  onSlowLogs
+} from "./support.ts"
 
 describe("rechecks", () => {
   it.effect("run completed cases again on the version an apply made, as many as are asked for", () =>
@@ -121,6 +120,7 @@ describe("rechecks", () => {
         rechecks: 4
       })
       assert.deepStrictEqual([first.rechecks, second.rechecks, third.rechecks, yield* rechecks], [[], [], [], []])
+      assert.isFalse((yield* history).some(({ _tag }) => _tag === "RechecksQueued"))
     }).pipe(Effect.provide(layer))
   )
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, Tracer } from "effect"
-import { Case, Dispatcher, Verdict } from "shiftboss"
+import { Case, Dispatcher, Storage, Verdict } from "shiftboss"
 import { Advance } from "shiftboss/testing"
 import { cases, changes, layer, minutes, Missing, passing, restart } from "./support.ts"
 
@@ -49,6 +49,26 @@ describe("events", () => {
         [7, 8]
       )
     }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("that happen while the log is being read come once all the same", () =>
+    Effect.gen(function* () {
+      const memory = yield* Storage.Storage
+      const slow = Storage.Storage.of({
+        ...memory,
+        read: (log) => Stream.unwrap(Effect.delay(Effect.succeed(memory.read(log)), "90 seconds"))
+      })
+      yield* Effect.gen(function* () {
+        const { events } = yield* dispatcher
+        const run = yield* Effect.forkChild(Dispatcher.run({ cases: cases("a", "b", "c"), train: step }, { seats: 1 }))
+        yield* minutes(1)
+        const seen = yield* collect(events(1))
+        yield* minutes(20)
+        yield* Fiber.join(run)
+        const cursors = (yield* Fiber.join(seen)).map((e) => (e._tag === "Entry" ? e.cursor : e._tag))
+        assert.deepStrictEqual(cursors, [2, 3, 4, 5, 6, 7, 8])
+      }).pipe(Effect.provide(Dispatcher.layer), Effect.provideService(Storage.Storage, slow))
+    }).pipe(Effect.provide(Storage.layerMemory))
   )
 
   it.effect("tell a slow subscriber what it missed, and never slow the run", () =>

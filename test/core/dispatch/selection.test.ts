@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Case, Dispatcher } from "shiftboss"
 import { Advance } from "shiftboss/testing"
-import { cases, completedIds, history, layer, minutes, notes, passing, restart } from "./support.ts"
+import { cases, completedIds, history, layer, minutes, notes, onSlowLogs, passing, restart } from "./support.ts"
 
 const done = () => Effect.succeed(Case.completed())
 
@@ -107,6 +107,138 @@ describe("a selection", () => {
     }).pipe(Effect.provide(layer))
   )
 
+  it.effect("is counted by who waits for a first seat, and new revs of it are said at once", () =>
+    Effect.gen(function* () {
+      const train = (c: Case.Case, seat: Dispatcher.Seat) =>
+        Effect.gen(function* () {
+          if (c.id === "fails") return yield* Effect.fail("no")
+          if (c.id === "holds") yield* seat.hold("h", 1e12)
+          if (c.id === "open") {
+            yield* seat.step("s", Effect.void)
+            return yield* Effect.never
+          }
+          return Case.completed()
+        })
+      const first = yield* Effect.forkChild(
+        Dispatcher.run({ cases: cases("done", "grows", "fails", "holds", "open"), train }, { failuresInARow: 9 })
+      )
+      yield* minutes(1)
+      yield* Dispatcher.stop
+      yield* Fiber.join(first)
+      const second = Effect.gen(function* () {
+        const selection = [...["done", "fails", "holds", "open", "new"].map((id) => ({ id })), { id: "grows", rev: 2 }]
+        const run = yield* Effect.forkChild(
+          Dispatcher.run({ cases: Effect.succeed(selection), train: () => Effect.never }, { seats: 1 })
+        )
+        yield* minutes(1)
+        const { seats, waiting } = yield* Dispatcher.snapshot
+        assert.deepStrictEqual([seats[0]?.case, waiting.fresh, waiting.held], ["fails", 3, 1])
+        yield* Dispatcher.stop
+        yield* Fiber.join(run)
+      })
+      yield* restart(second)
+      const events = yield* history
+      const revised = events.filter(({ _tag }) => _tag === "CaseRevised")
+      assert.lengthOf(revised, 1)
+      assert.deepInclude(revised[0], { case: "grows", rev: 2, from: 1 })
+      const started = events.filter((event) => event._tag === "RunStarted").at(-1)
+      assert.deepStrictEqual(started?.found, { open: 1, parked: 0, woken: 0, held: 1, failed: 1 })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("that is read again does not count who is on a seat already", () =>
+    Effect.gen(function* () {
+      let reads = 0
+      const run = yield* Effect.forkChild(
+        Dispatcher.run({
+          cases: Effect.sync(() => ["runs", "done", "later"].slice(0, ++reads + 1).map((id) => ({ id }))),
+          train: (c) => (c.id === "done" ? Effect.succeed(Case.completed()) : Effect.never)
+        })
+      )
+      yield* minutes(1)
+      const { seats, waiting } = yield* Dispatcher.snapshot
+      assert.deepStrictEqual(
+        [seats.flatMap((seat) => seat?.case ?? []).toSorted(), waiting.fresh],
+        [["later", "runs"], 0]
+      )
+      yield* Dispatcher.stop
+      yield* Fiber.join(run)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("whose array the host changes in place is read as it is now", () =>
+    Effect.gen(function* () {
+      const queue = [{ id: "a" }, { id: "b" }]
+      const summary = yield* Dispatcher.run(
+        {
+          cases: Effect.sync(() => queue),
+          train: (c) =>
+            Effect.sync(() => {
+              if (c.id === "a") queue[1] = { id: "c" }
+              return Case.completed()
+            })
+        },
+        { seats: 1 }
+      )
+      assert.deepStrictEqual(completedIds(summary), ["a", "b", "c"])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("with a higher rev of a case that runs is taken when that has left its seat", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const selection: Array<Case.Case> = [{ id: "a" }, { id: "b" }]
+      yield* passing(
+        Dispatcher.run(
+          {
+            cases: Effect.sync(() => [...selection]),
+            train: (c, seat) =>
+              Effect.gen(function* () {
+                yield* note(`${c.id} ${c.rev ?? 1}`)
+                if (c.id === "b") selection[0] = { id: "a", rev: 2 }
+                yield* seat.step("s", Effect.sleep(c.id === "b" ? "1 minute" : "5 minutes"))
+                return Case.completed()
+              })
+          },
+          { seats: 2 }
+        )
+      )
+      assert.deepStrictEqual(log, ["a 1", "b 1", "a 2"])
+      const revised = (yield* history).filter(({ _tag }) => _tag === "CaseRevised")
+      assert.lengthOf(revised, 1)
+      assert.deepInclude(revised[0], { case: "a", rev: 2, from: 1 })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("with a higher rev of a case that ignores its interruption is taken when that is gone", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const selection: Array<Case.Case> = [{ id: "a" }, { id: "b" }]
+      yield* passing(
+        Dispatcher.run(
+          {
+            cases: Effect.sync(() => [...selection]),
+            train: (c, seat) =>
+              Effect.gen(function* () {
+                yield* note(`${c.id} ${c.rev ?? 1}`)
+                if (c.id === "b") {
+                  yield* seat.step("s", Effect.sleep("1 minute"))
+                  selection[0] = { id: "a", rev: 2 }
+                } else if (c.rev !== 2) {
+                  yield* Effect.addFinalizer(() => Effect.andThen(Effect.sleep("10 minutes"), note("a is gone")))
+                  yield* Effect.sleep("10 seconds")
+                  yield* seat.hold("h", 1e12)
+                }
+                return Case.completed()
+              })
+          },
+          { seats: 2, stopWithin: "20 minutes" }
+        )
+      )
+      assert.deepStrictEqual(log, ["a 1", "b 1", "a is gone", "a 2"])
+    }).pipe(Effect.provide(layer))
+  )
+
   it.effect("that fails ends the run with its own error", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Dispatcher.run({ cases: Effect.fail("no database" as const), train: done }))
@@ -196,6 +328,27 @@ describe("the version", () => {
       )
       assert.strictEqual(error, "no repository")
     }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a case that was stopped before it began", () => {
+  it.effect("does not begin when what has to be known before has been written", () =>
+    Effect.gen(function* () {
+      const { log, note } = notes()
+      const train = (c: Case.Case) => Effect.as(note(`${c.id} ${c.rev ?? 1}`), Case.completed())
+      yield* passing(Dispatcher.run({ cases: cases("a"), train }), "15 seconds")
+      const failing = () => Effect.fail("no")
+      yield* passing(Dispatcher.run({ cases: cases("b"), train: failing }), "15 seconds")
+      const run = yield* Effect.forkChild(Dispatcher.run({ cases: cases("b"), train }, { stopWithin: "10 minutes" }))
+      // The start is written after a minute; then that the failed case is taken again.
+      yield* Advance.advance("90 seconds", "30 seconds")
+      const stopping = yield* Effect.forkChild(Dispatcher.stop)
+      yield* minutes(5)
+      assert.isDefined(stopping.pollUnsafe())
+      yield* Fiber.join(run)
+      assert.isTrue((yield* history).some(({ _tag }) => _tag === "CaseResumed"))
+      assert.deepStrictEqual(log, ["a 1"])
+    }).pipe(Effect.provide(onSlowLogs))
   )
 })
 

@@ -78,6 +78,9 @@ describe("a case", () => {
     assert.strictEqual(state.cases.get("a"), state.cases.get("b"))
     assert.deepStrictEqual(state.cases.get("c")?.value, null)
     assert.deepInclude(state.cases.get("d"), { rev: 2, phase: "completed", since: at })
+    // One of a later round has to be told from those of the first.
+    const again = after(forgets("e"), { _tag: "CaseCompleted", ...of("e") })
+    assert.deepInclude(again.cases.get("e"), { round: 2, phase: "completed" })
     assert.deepStrictEqual(idsIn(state), { completed: ["a", "b", "c", "d"] })
   })
 
@@ -148,6 +151,8 @@ describe("a request", () => {
     )
     const failed = after(parks("a"), begins("a/1/p"), forgets("a"), fails)
     assert.strictEqual(failed.pending.size, 0)
+    const replaced = after(parks("a"), begins("a/1/p"), { _tag: "CaseRevised", ...of("a", 2), from: 1 }, fails)
+    assert.strictEqual(replaced.pending.size, 0)
   })
 
   it("that was cancelled wakes its case with a skipped apply", () => {

@@ -165,10 +165,12 @@ describe("misuse fails the case with what to do:", () => {
         )
       )
       assert.match(rejected!, /the result of the step "n" does not fit its schema: .*greater than 5/)
+      assert.include(rejected!, "return what the schema accepts")
       const [notJson] = yield* restart(
         failuresOf((_, seat) => Effect.as(seat.step("n", Effect.succeed(NaN)), Case.difficult("")))
       )
       assert.match(notJson!, /the result of the step "n" is not JSON: /)
+      assert.include(notJson!, "return JSON, or give the step a schema as `result`")
       const [notJsonDeep] = yield* restart(
         failuresOf((_, seat) =>
           Effect.as(seat.step("n", Effect.succeed({ at: [new Date(0)] } as never)), Case.difficult(""))

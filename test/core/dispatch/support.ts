@@ -13,6 +13,18 @@ export const Missing = Schema.Struct({ missing: Schema.String })
 
 export const cases = (...ids: ReadonlyArray<string>) => Effect.succeed(ids.map((id) => ({ id })))
 
+/** A dispatcher on logs in memory that take a minute for each flush. */
+export const onSlowLogs = Layer.unwrap(
+  Effect.sync(() => {
+    const memory = Storage.makeMemory()
+    const slow = Storage.fromEncoded(
+      { ...memory, append: (...args) => Effect.delay(memory.append(...args), "1 minute") },
+      { alive: () => Effect.succeed(false) }
+    )
+    return Layer.provideMerge(Dispatcher.layer, Layer.succeed(Storage.Storage, slow))
+  })
+)
+
 /** What happened, in order. */
 export const notes = () => {
   const log: Array<string> = []

@@ -145,7 +145,8 @@ describe("damage", () => {
 
   it("at the end is what a crash leaves: it does not stand, whatever it is followed by of its flush", () => {
     for (const rest of [[], [torn], ["x"], flush(2, 4).slice(1)]) {
-      const { entries, stands } = read(header, entry(1), torn, ...rest)
+      const { entries, problem, stands } = read(header, entry(1), torn, ...rest)
+      assert.isUndefined(problem)
       assert.deepStrictEqual(entries, [1])
       assert.deepStrictEqual([stands.standing, stands.next, stands.isWhole], [2, 2, false])
     }
@@ -153,7 +154,8 @@ describe("damage", () => {
 
   it("in the middle of a flush takes what was read of it along", () => {
     const [one, , three] = flush(1, 3)
-    const { entries, stands } = read(header, one!, torn, three!)
+    const { entries, problem, stands } = read(header, one!, torn, three!)
+    assert.isUndefined(problem)
     assert.deepStrictEqual(entries, [])
     assert.deepStrictEqual([stands.standing, stands.next], [1, 1])
   })

@@ -30,7 +30,7 @@ export interface Live {
   readonly unwinding: Set<string>
   /** Woken cases in the order they came, some of them stale. */
   readonly woken: Queue
-  /** Cases a recheck of which left its seat: one that is new, by a new rev, may have been passed by meanwhile. */
+  /** Cases that left their seat: one that is new, by a new rev, was passed by meanwhile. Some are stale. */
   readonly passedBy: Queue
   /** Holds of selected cases by their end, some of them stale. */
   readonly holds: Heap<string>

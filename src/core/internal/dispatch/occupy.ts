@@ -170,8 +170,11 @@ const enforceGrace = (run: Run, occupant: Occupant, piece: Piece, fiber: Fiber.F
     )
   })
 
-const unwound = (run: Run, { case: id, recheck }: Occupant): void => {
-  run.live.unwinding.delete(id)
-  ;(recheck === null ? run.live.woken : run.live.passedBy).push(id)
+const unwound = (run: Run, { case: id }: Occupant): void => {
+  const { passedBy, unwinding, woken } = run.live
+  unwinding.delete(id)
+  // In whichever lane it is by now.
+  woken.push(id)
+  passedBy.push(id)
   happened(run)
 }

@@ -35,7 +35,7 @@ const read = Effect.fnUntraced(function* (run: Run) {
   const cases = yield* run.workload.cases
   if (isSame(run.live.selection, cases)) return
   const at = yield* Clock.currentTimeMillis
-  const checked = check(run.state, cases, at)
+  const checked = check(run, cases, at)
   if (checked instanceof InvalidSelection) return breakWith(run, checked)
   const revised = checked.revised
     .filter((case_) => !run.live.running.has(case_.id) && !run.live.unwinding.has(case_.id))
@@ -88,7 +88,8 @@ const problem = (state: State, byId: ReadonlyMap<string, Case>, case_: Case): In
   return undefined
 }
 
-const check = (state: State, cases: ReadonlyArray<Case>, readAt: number) => {
+const check = (run: Run, cases: ReadonlyArray<Case>, readAt: number) => {
+  const { state } = run
   const byId = new Map<string, Case>()
   const revised: Array<Case> = []
   let fresh = 0
@@ -96,11 +97,19 @@ const check = (state: State, cases: ReadonlyArray<Case>, readAt: number) => {
     const wrong = problem(state, byId, case_)
     if (wrong !== undefined) return wrong
     byId.set(case_.id, case_)
+    if (isFresh(run, case_)) fresh++
     const known = state.cases.get(case_.id)
-    if (known === undefined || known.phase === "open" || (known.phase === "failed" && known.failedIn < state.start))
-      fresh++
-    else if (known.rev < revOf(case_)) fresh++
     if (known !== undefined && known.rev < revOf(case_)) revised.push(case_)
   }
   return { selection: { cases: [...cases], byId, next: 0, fresh, readAt }, revised }
+}
+
+/** It waits to be claimed for the first time, or for the first time since it changed. */
+const isFresh = ({ occupants, state }: Run, case_: Case): boolean => {
+  const rev = revOf(case_)
+  const occupant = occupants.get(case_.id)
+  if (occupant !== undefined && occupant.recheck === null) return occupant.rev < rev
+  const known = state.cases.get(case_.id)
+  if (known === undefined || known.phase === "open" || known.rev < rev) return true
+  return known.phase === "failed" && known.failedIn < state.start
 }

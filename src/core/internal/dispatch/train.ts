@@ -31,6 +31,9 @@ export const train = (run: Run, case_: Case, now: number): Piece => {
         const left = () => {
           leave()
           if (occupant.withdrawal?._tag === "Held") awaitHold(run.state, run.live, occupant.case)
+          // The selection that was read while it ran has a new rev of it, and was looked through without it.
+          const selected = run.live.selection.byId.get(occupant.case)
+          if (selected !== undefined && occupant.rev < revOf(selected)) run.live.passedBy.push(occupant.case)
         }
         if (events.length === 0) {
           if (occupant.withdrawal?._tag === "Stopped") metrics.stopped(fiber.context)
