@@ -20,7 +20,7 @@ const units = fc
 const anyText = fc.oneof(
   text,
   units,
-  fc.constantFrom("\u007f", "\u0080", "\ud7ff", "\ud800", "\udfff", "\ue000", "\uffff")
+  fc.constantFrom("\u007f", "\u0080", "\u07ff", "\u0800", "\u{10000}", "\ud7ff", "\ud800", "\udfff", "\ue000", "\uffff")
 )
 
 describe("a checksum", () => {

@@ -246,7 +246,10 @@ const openedByEnd = Effect.fnUntraced(function* (hide: (lines: ReadonlyArray<str
     {
       ...memory,
       ending: () => Effect.succeed({ first: lines[0], last: lines.slice(-1) }),
-      lines: () => Stream.fromArray([...hide(lines)])
+      lines: () =>
+        Stream.fromEffect(Effect.try({ try: () => hide(lines), catch: (cause) => cause })).pipe(
+          Stream.flatMap(Stream.fromIterable)
+        )
     },
     { shared: false }
   )
@@ -276,6 +279,16 @@ describe("a log that was opened by its end", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("is not written to while it cannot be read, which is said once", () =>
+    Effect.gen(function* () {
+      const log = yield* openedByEnd(() => {
+        throw new Error("unreadable")
+      })
+      const error = yield* Effect.flip(log.append([4]))
+      assert.include(error.message, `could not append the log "log": unreadable. Mend that`)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("is not read when it does not say how it can", () =>
     Effect.gen(function* () {
       const memory = Storage.makeMemory()
@@ -289,6 +302,31 @@ describe("a log that was opened by its end", () => {
 })
 
 describe("a replacement whose answer was lost", () => {
+  it.effect("together with what stood is told, and nothing is written over it", () =>
+    Effect.gen(function* () {
+      const memory = Storage.makeMemory()
+      let kept = Infinity
+      const storage = Storage.fromEncoded(
+        {
+          ...memory,
+          replace: () =>
+            Effect.suspend(() => {
+              kept = 2
+              return Effect.fail("no answer")
+            }),
+          lines: (log) => Stream.take(memory.lines(log), kept)
+        },
+        { shared: false }
+      )
+      const log = yield* storage.open("log")
+      yield* log.append(["a"])
+      yield* log.append(["b"])
+      yield* Effect.flip(log.replace(["c"]))
+      const error = yield* Effect.flip(log.append(["d"]))
+      assert.include(error.message, "it holds 1 entries, but 2 were acknowledged")
+    }).pipe(Effect.scoped)
+  )
+
   for (const isDone of [true, false]) {
     for (const next of ["append", "replace"] as const) {
       it.effect(`${isDone ? "but" : "and"} was ${isDone ? "" : "not "}made is found out before the next ${next}`, () =>
@@ -438,4 +476,13 @@ describe("what an adapter says to do", () => {
       assert.include(list.message, `could not list the log "pre*": {"code":"EIO"}. Mend that, then list again.`)
     }).pipe(Effect.scoped)
   )
+})
+
+describe("errors of logs", () => {
+  it("say whose log it is, what became of it, and what to do", () => {
+    const fenced = new Storage.LogFenced({ log: "a" }).message
+    assert.match(fenced, /^the log "a" was taken over by another holder; .* make sure that only one process is meant/)
+    const tooNew = new Storage.LogTooNew({ log: "a", version: 3, supported: 1 }).message
+    assert.match(tooNew, /^the log "a" has format 3; this version of shiftboss reads up to 1\. Upgrade shiftboss/)
+  })
 })
