@@ -53,6 +53,21 @@ const rows: ReadonlyArray<Row> = [
     expected: "2026-12-01T06:08:00.000Z"
   },
   { text: "resets Jan 2 at 5pm (UTC)", now: "2026-12-30T00:00:00Z", expected: "2027-01-02T17:00:00.000Z" },
+  { text: "resets Nov 2 at 5pm (UTC)", now: "2026-06-15T00:00:00Z", expected: "2026-11-02T17:00:00.000Z" },
+  { text: "resets Jan 2 at 5pm (UTC)", now: "2026-07-15T00:00:00Z", expected: "2026-01-02T17:00:00.000Z" },
+  { text: "resets Jan 2 at 5pm (UTC)", now: "2026-08-15T00:00:00Z", expected: "2027-01-02T17:00:00.000Z" },
+  { text: "resets at 23:59 (UTC)", now: "2026-12-01T12:00:00Z", expected: "2026-12-01T23:59:00.000Z" },
+  { text: "resets at 0:10 ( UTC )", now: "2026-12-01T12:00:00Z", expected: "2026-12-02T00:10:00.000Z" },
+  { text: "resets at 24:00", now: "2026-12-01T12:00:00Z", expected: null },
+  { text: "resets at 0:30am", now: "2026-12-01T12:00:00Z", expected: null },
+  { text: "reset on 2026-08-09T00:00:30Z", now: "2026-08-08T12:00:00Z", expected: "2026-08-09T00:00:30.000Z" },
+  { text: "resets 11:50am (UTC)", now: "2026-12-01T12:00:00Z", expected: "2026-12-01T11:50:00.000Z" },
+  { text: "limit reached|17629524001", now: "2025-11-12T10:00:00Z", expected: null },
+  { text: "retry after: 5m", now: "2026-12-01T00:00:00Z", expected: "2026-12-01T00:05:00.000Z" },
+  { text: "retry -  after  5 m", now: "2026-12-01T00:00:00Z", expected: "2026-12-01T00:05:00.000Z" },
+  { text: "try again  in  2 d", now: "2026-12-01T00:00:00Z", expected: "2026-12-03T00:00:00.000Z" },
+  { text: "retryDelay = 2s", now: "2026-12-01T00:00:00Z", expected: "2026-12-01T00:00:02.000Z" },
+  { text: `retry in ${"9".repeat(30)}d`, now: "2026-12-01T00:00:00Z", expected: null },
   { text: "resets 2:30am (America/New_York)", now: "2026-03-08T05:00:00Z", expected: "2026-03-08T07:30:00.000Z" },
   { text: 'retryDelay: "34.07s"', now: "2026-12-01T00:00:00Z", expected: "2026-12-01T00:00:34.070Z" },
   { text: '"retryDelay":"900ms"', now: "2026-12-01T00:00:00Z", expected: "2026-12-01T00:00:00.900Z" },
@@ -85,6 +100,21 @@ describe("ResetTime", () => {
     assert.strictEqual(ResetTime.fromRetryAfter("30s", 0), null)
     assert.strictEqual(ResetTime.fromRetryAfter("2026", 0), 2_026_000)
     assert.strictEqual(ResetTime.fromRetryAfter("-1", 0), null)
+    assert.strictEqual(ResetTime.fromRetryAfter(" 1.25 ", 0), 1_250)
+    assert.strictEqual(iso(ResetTime.fromRetryAfter(" Wed, 21 Oct 2026 07:28:00 GMT ", 0)), "2026-10-21T07:28:00.000Z")
+    for (const odd of ["Wed, 99 Oct 2026 07:28:00 GMT", "on Wed, 21 Oct 2026 07:28:00 GMT", "30 or so", "1.x", ""]) {
+      assert.strictEqual(ResetTime.fromRetryAfter(odd, 0), null, odd)
+    }
+    assert.strictEqual(ResetTime.fromRetryAfter("Wed, 21 Oct 2026 07:28:00 GMT+1", 0), null)
+    assert.strictEqual(ResetTime.fromRetryAfter("9".repeat(300), 0), null)
+  })
+
+  it("reads durations that are nothing else", () => {
+    assert.strictEqual(ResetTime.durationMillis(" 1h 2m 3.5s "), 3_723_500)
+    assert.strictEqual(ResetTime.durationMillis("1D"), 86_400_000)
+    for (const odd of ["", "soon", "in 5s", "5s ago", "5", "5 s x", "5x"]) {
+      assert.strictEqual(ResetTime.durationMillis(odd), null, odd)
+    }
   })
 
   it("reads retry-after-ms as milliseconds", () => {

@@ -235,6 +235,9 @@ describe("numbers that are none", () => {
         assert.isTrue(yield* dies({}, undefined, { remedies: { Capacity: RetryRules.retry(wrong) } }), `wait ${wrong}`)
         if (wrong !== Infinity) assert.isTrue(yield* dies({}, undefined, { inlineWait: wrong }), `inlineWait ${wrong}`)
       }
+      for (const keepTurns of [0, -1, 1.5, Number.NaN])
+        assert.isTrue(yield* dies({ keepTurns }), `keepTurns ${keepTurns}`)
+      assert.isFalse(yield* dies({ keepTurns: 1 }))
       assert.isFalse(yield* dies({}, Infinity))
       assert.isFalse(yield* dies({}, 0))
     })
