@@ -262,6 +262,9 @@ describe("a hold", () => {
     awaitHold(state, live, "a")
     assert.strictEqual(live.holds.size, 0)
     live.unwinding.clear()
+    // One that is not held, or not known, neither.
+    for (const id of ["b", "nobody"]) awaitHold(state, live, id)
+    assert.strictEqual(live.holds.size, 0)
     awaitHold(state, live, "a")
     assert.strictEqual(live.holds.least, at + 500)
   })
