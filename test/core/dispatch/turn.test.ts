@@ -163,6 +163,29 @@ describe("a turn on a seat", () => {
     })
   )
 
+  it.effect("answers with the model and the cost that the agent told, and with none where it told none", () =>
+    Effect.gen(function* () {
+      const answers = yield* Dispatcher.run({
+        cases: prompts("told", "silent"),
+        train: (c, seat) =>
+          Effect.map(seat.turn("run", { prompt: c.id }), ({ model, costUsd, text }) =>
+            Case.completed({ model, costUsd, text })
+          )
+      })
+      assert.deepStrictEqual(
+        answers.completed.map(({ value }) => value),
+        [
+          { model: "large-2", costUsd: 0.5, text: "told" },
+          { model: null, costUsd: null, text: "silent" }
+        ]
+      )
+    }).pipe(
+      Effect.provide(
+        on(({ prompt }) => AgentLauncher.succeeded(prompt, prompt === "told" ? { model: "large-2", costUsd: 0.5 } : {}))
+      )
+    )
+  )
+
   it.effect("is told of in the usage of its stage and model, of cases and of rechecks, once and across restarts", () =>
     Effect.gen(function* () {
       const workload = (fails: boolean) => ({
