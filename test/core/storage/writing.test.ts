@@ -187,7 +187,7 @@ describe("writes", () => {
     Effect.gen(function* () {
       let isFull = true
       const { flushes, storage } = slow((store) => ({
-        append: (...lines) => (isFull ? Effect.fail(new Error("no space")) : store.append(...lines))
+        append: (...lines) => (isFull ? Effect.fail("no space") : store.append(...lines))
       }))
       const log = yield* storage.open("log")
       const error = yield* Effect.flip(passing(log.append(["a"])))
@@ -232,8 +232,10 @@ describe("writes", () => {
 // what is not known of the content
 // -----------------------------------------------------------------------------
 
-/** A log of these entries, each a flush, opened by its end alone; `hide` changes what is read of it later. */
-const openedByEnd = Effect.fnUntraced(function* (hide: (lines: ReadonlyArray<string>) => ReadonlyArray<string>) {
+/** A log of three entries, each a flush, opened by its end alone; `read` is what is read of it later. */
+const openedByEnd = Effect.fnUntraced(function* (
+  read: (lines: ReadonlyArray<string>) => Stream.Stream<string, unknown>
+) {
   const memory = Storage.makeMemory()
   const lines = [
     encodeHeader("log"),
@@ -246,10 +248,7 @@ const openedByEnd = Effect.fnUntraced(function* (hide: (lines: ReadonlyArray<str
     {
       ...memory,
       ending: () => Effect.succeed({ first: lines[0], last: lines.slice(-1) }),
-      lines: () =>
-        Stream.fromEffect(Effect.try({ try: () => hide(lines), catch: (cause) => cause })).pipe(
-          Stream.flatMap(Stream.fromIterable)
-        )
+      lines: () => read(lines)
     },
     { shared: false }
   )
@@ -259,7 +258,7 @@ const openedByEnd = Effect.fnUntraced(function* (hide: (lines: ReadonlyArray<str
 describe("a log that was opened by its end", () => {
   it.effect("is not written to when it has lost what was acknowledged", () =>
     Effect.gen(function* () {
-      const log = yield* openedByEnd((lines) => lines.slice(0, -1))
+      const log = yield* openedByEnd((lines) => Stream.fromArray(lines.slice(0, -1)))
       for (const write of [log.append, log.replace]) {
         const error = yield* Effect.flip(write([4]))
         assert.include(error.message, "it holds 2 entries, but 3 were acknowledged")
@@ -271,7 +270,9 @@ describe("a log that was opened by its end", () => {
 
   it.effect("is not written to when it is damaged, which is what the error is of", () =>
     Effect.gen(function* () {
-      const log = yield* openedByEnd((lines) => lines.map((line, index) => (index === 1 ? `${line} ` : line)))
+      const log = yield* openedByEnd((lines) =>
+        Stream.fromArray(lines.map((line, index) => (index === 1 ? `${line} ` : line)))
+      )
       const error = yield* Effect.flip(log.append([4]))
       assert(error._tag === "StorageError")
       assert.deepStrictEqual([error.operation, error.log], ["append", "log"])
@@ -281,9 +282,7 @@ describe("a log that was opened by its end", () => {
 
   it.effect("is not written to while it cannot be read, which is said once", () =>
     Effect.gen(function* () {
-      const log = yield* openedByEnd(() => {
-        throw new Error("unreadable")
-      })
+      const log = yield* openedByEnd(() => Stream.fail("unreadable"))
       const error = yield* Effect.flip(log.append([4]))
       assert.include(error.message, `could not append the log "log": unreadable. Mend that`)
     }).pipe(Effect.scoped)
@@ -339,7 +338,7 @@ describe("a replacement whose answer was lost", () => {
               ...memory,
               replace: (...content) => {
                 if (!isLost) return memory.replace(...content)
-                const lost = Effect.fail(new Error("no answer"))
+                const lost = Effect.fail("no answer")
                 return isDone ? Effect.andThen(memory.replace(...content), lost) : lost
               },
               lines: (log) =>
