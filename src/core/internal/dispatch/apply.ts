@@ -15,7 +15,9 @@ import { applyName, type Applying } from "./state.ts"
 type Improve = NonNullable<Run["workload"]["improve"]>
 
 /** Begins an apply in a fiber of its own: nothing is claimed until it has ended. */
-export const beginApply = Effect.fnUntraced(function* (run: Run, improve: Improve) {
+export const beginApply = (run: Run, improve: Improve) => Effect.uninterruptible(beginning(run, improve))
+
+const beginning = Effect.fnUntraced(function* (run: Run, improve: Improve) {
   run.live.applying = true
   const again = run.state.applying !== undefined
   run.applying = {
@@ -99,15 +101,20 @@ const rechecksOf = (run: Run, apply: string, applied: Applied, at: number): Read
 
 /** Journals the batch before the host sees it: everything that is pending now. */
 const begin = Effect.fnUntraced(function* (run: Run) {
-  if (run.state.pending.size === 0) return undefined // all were cancelled while it waited
   const version = run.workload.version === undefined ? run.state.version : yield* run.workload.version
-  const begun: Applying = {
-    apply: applyName(run.state.applies + 1),
-    version,
-    requests: [...run.state.pending.keys()]
-  }
-  yield* run.journal.commit([{ _tag: "ApplyStarted", at: yield* Clock.currentTimeMillis, ...begun }])
-  return begun
+  // Not while a change is being written: what it takes away would be in the batch.
+  return yield* run.changes.withPermit(
+    Effect.gen(function* () {
+      if (run.state.pending.size === 0) return undefined // all were cancelled while it waited
+      const begun: Applying = {
+        apply: applyName(run.state.applies + 1),
+        version,
+        requests: [...run.state.pending.keys()]
+      }
+      yield* run.journal.commit([{ _tag: "ApplyStarted", at: yield* Clock.currentTimeMillis, ...begun }])
+      return begun
+    })
+  )
 })
 
 const isApplied = Schema.is(Applied)

@@ -34,6 +34,8 @@ export interface Live {
   readonly passedBy: Queue
   /** Holds of selected cases by their end, some of them stale. */
   readonly holds: Heap<string>
+  /** Cases of which a change is being written: they are not claimed before it counts, nor does the run end. */
+  readonly changing: Set<string>
   /** An apply waits for the gate, or runs. */
   applying: boolean
   /** The run is coming to its end: nothing is claimed any more. */
@@ -70,6 +72,7 @@ export const makeLive = (seats: number, applyAt: number | undefined, rechecks: R
     unwinding: new Set(),
     woken: new Queue(),
     passedBy: new Queue(),
+    changing: new Set(),
     holds: new Heap(),
     applying: false,
     ending: false,
@@ -146,7 +149,7 @@ const recheckOf = (state: State, id: string): string => {
 }
 
 const laneOf = (state: State, live: Live, id: string, now: number): Lane | undefined => {
-  if (live.running.has(id)) return undefined
+  if (live.running.has(id) || live.changing.has(id)) return undefined
   const found = standing(state.cases.get(id), state, live, id, now)
   return "lane" in found ? found.lane : undefined
 }
@@ -177,7 +180,7 @@ const nextFresh = (state: State, live: Live, now: number): string | undefined =>
 /** A recheck to run, or when the next one's hold is over. */
 const nextRecheck = (state: State, live: Live, now: number) => {
   if (live.rechecks === undefined || state.rechecks.open.size === 0) return { case: null, until: Infinity }
-  const isFree = (id: string) => !live.running.has(id) && !live.unwinding.has(id)
+  const isFree = (id: string) => !live.running.has(id) && !live.unwinding.has(id) && !live.changing.has(id)
   return pick(state.rechecks, { isFree, standingOf: (id) => standingOf(state, live, id) }, live.rechecks, now)
 }
 
@@ -197,7 +200,8 @@ export const standingOf = (state: State, live: Live, id: string): RecheckStandin
 const nextDue = (state: State, live: Live): number => {
   for (let id = live.holds.peek(); id !== undefined; id = live.holds.peek()) {
     const record = state.cases.get(id)
-    if (record?.phase === "held" && record.until === live.holds.least && !live.running.has(id)) break
+    const elsewhere = live.running.has(id) || live.changing.has(id)
+    if (record?.phase === "held" && record.until === live.holds.least && !elsewhere) break
     live.holds.pop()
   }
   return live.holds.least
@@ -206,7 +210,8 @@ const nextDue = (state: State, live: Live): number => {
 /** Sees to it that a held case is woken when its hold is over. */
 export const awaitHold = (state: State, live: Live, id: string): void => {
   const record = state.cases.get(id)
-  const elsewhere = live.running.has(id) || live.unwinding.has(id) || !live.selection.byId.has(id)
+  const { changing, running, selection, unwinding } = live
+  const elsewhere = running.has(id) || unwinding.has(id) || changing.has(id) || !selection.byId.has(id)
   if (record?.phase === "held" && !elsewhere) live.holds.push(record.until, id)
 }
 
@@ -243,7 +248,7 @@ export const note = (state: State, live: Live, event: DispatcherEvent): void => 
  * Stale entries of queues are skipped on the way: asking twice gives the same answer.
  */
 export const next = (state: State, live: Live, now: number): Action => {
-  const idle = live.running.size === 0 && !live.applying && !live.selecting
+  const idle = live.running.size === 0 && live.changing.size === 0 && !live.applying && !live.selecting
   if (live.ending || live.spent) return idle ? { _tag: "End", stuck: false } : { _tag: "Wait", until: Infinity }
   if (!live.selected) return live.selecting ? { _tag: "Wait", until: Infinity } : { _tag: "Select" }
   if (live.applying) return { _tag: "Wait", until: Infinity }

@@ -123,6 +123,8 @@ const makeRun = Effect.fnUntraced(function* (
     spentUsd: 0,
     rechecked: [],
     judging: Semaphore.makeUnsafe(1),
+    changes: Semaphore.makeUnsafe(1),
+    closing: false,
     row: [],
     ending: undefined,
     endingBegan: Deferred.makeUnsafe(),
@@ -135,7 +137,12 @@ const makeRun = Effect.fnUntraced(function* (
         metrics.count(event, context)
       },
       publish: (entries) => PubSub.publishAll(board.entries, entries),
-      broken: (error) => beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
+      broken: (error) => {
+        const isEnding = run.ending !== undefined
+        beginEnding(run, { _tag: "Broken", cause: Cause.fail(error), end: undefined })
+        // Nothing of what goes on can be kept any more.
+        if (isEnding) interruptAll(run)
+      }
     })
   }
   return run
@@ -215,7 +222,9 @@ const loop = Effect.fnUntraced(function* (run: Run) {
         break
       case "End":
         // Only a fiber that ignores interruption could still change something: it is waited for as long as in a stop.
-        if (!action.stuck || !(yield* lookWithin(run, run.options.stopWithin))) return action.stuck
+        if (action.stuck && (yield* lookWithin(run, run.options.stopWithin))) break
+        run.closing = true
+        return action.stuck
     }
   }
   return false
@@ -272,6 +281,8 @@ const within = Effect.fnUntraced(function* (time: Duration.Duration, effect: Eff
 /** Releases the log, or says what still needs it: then it is released when that is gone. */
 const release = Effect.fnUntraced(function* (run: Run, scope: Scope.Closeable) {
   const close = Scope.close(scope, Exit.void)
+  run.closing = true
+  if (run.journal.writing()) yield* within(run.options.grace, run.journal.idle)
   const storage = run.journal.writing()
   if (run.alive.size === 0 && !storage) {
     const closed = yield* within(run.options.grace, close)
@@ -290,6 +301,8 @@ const release = Effect.fnUntraced(function* (run: Run, scope: Scope.Closeable) {
 })
 
 const outcome = (run: Run, left: StopTimedOut | undefined): Effect.Effect<Summary<never>, unknown> => {
+  const failure = run.journal.failure()
+  if (run.ending?._tag !== "Broken" && failure !== undefined) return Effect.fail(failure)
   if (run.ending?._tag !== "Broken") return left === undefined ? Effect.succeed(summarize(run)) : Effect.fail(left)
   const broken = Effect.failCause(run.ending.cause)
   return left === undefined ? broken : Effect.andThen(Effect.logWarning(left.message), broken)

@@ -25,6 +25,8 @@ export interface Journal {
   readonly commit: (events: ReadonlyArray<DispatcherEvent>, onCounted?: () => void) => Effect.Effect<void, WriteError>
   /** The same, without waiting for it. */
   readonly post: (commit: Commit) => void
+  /** Why nothing is written any more. */
+  readonly failure: () => WriteError | undefined
   /** The storage has not yet answered a commit. */
   readonly writing: () => boolean
   /** Succeeds when nothing is being written. */
@@ -82,6 +84,7 @@ export const make = (log: Log<DispatcherEvent>, state: State, options: Options):
   }
 
   return {
+    failure: () => failed,
     writing: () => unanswered > 0,
     idle: inbox.idle,
     writer: inbox.worker,

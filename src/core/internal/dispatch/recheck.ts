@@ -5,7 +5,7 @@ import { Cause, Clock, Effect, Exit, Predicate } from "effect"
 import type { RecheckEvent } from "../../RecheckEvent.ts"
 import type { Arm } from "../../RecheckRule.ts"
 import * as Verdict from "../../Verdict.ts"
-import { begin, type Rules, settle } from "../recheck/decide.ts"
+import { begin, overtaken, type Rules, settle } from "../recheck/decide.ts"
 import { nameOf, type OpenRecheck } from "../recheck/state.ts"
 import { standingOf } from "./decide.ts"
 import { charge, downOf } from "./failures.ts"
@@ -139,7 +139,14 @@ const judged = Effect.fnUntraced(function* (
   const { case: id } = occupant
   const at = yield* Clock.currentTimeMillis
   // Others of its apply may have ended it meanwhile.
-  if (run.state.rechecks.open.get(id)?.change.apply !== one.apply) return leave()
+  const open = run.state.rechecks.open.get(id)
+  if (open?.change.apply !== one.apply) return leave()
+  // Its case may have changed during the try, which then says nothing of what the case is now.
+  const over = overtaken(open, standingOf(run.state, run.live, id), at)
+  if (over !== undefined) {
+    yield* journaled(run, [over], rules)
+    return leave()
+  }
   if (said.outcome === "pass" || said.outcome === "failure") run.row = []
   yield* journaled(run, [{ _tag: "TryEnded", at, case: id, ...one, ...said }], rules, charges)
   leave()

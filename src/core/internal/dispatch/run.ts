@@ -16,7 +16,7 @@ import type { Live } from "./decide.ts"
 import type { Gate } from "./gate.ts"
 import type { Inbox } from "./inbox.ts"
 import type { JsonCodec } from "./json.ts"
-import type { Journal } from "./journal.ts"
+import type { Journal, WriteError } from "./journal.ts"
 import type { State } from "./state.ts"
 
 /** A workload whose requirements are met by the fiber that runs it, and so by all it forks. */
@@ -106,6 +106,10 @@ export interface Run {
   readonly rechecked: Array<{ readonly case: string; readonly apply: string; readonly outcome: RecheckOutcome }>
   /** One end of a try at a time: what several say together is judged with all of them counted. */
   readonly judging: Semaphore.Semaphore
+  /** One at a time of what is decided by what is known and may not be: a change, the batch of an apply, new revs. */
+  readonly changes: Semaphore.Semaphore
+  /** Nothing is added to the log any more but how the run ended: changes wait until it is released. */
+  closing: boolean
   /** Failures in a row. */
   row: Array<{ readonly case: string; readonly reason: string }>
   ending: Ending | undefined
@@ -145,6 +149,38 @@ export const happened = (run: Run): void => {
   run.look.openUnsafe()
   run.changed()
 }
+
+/** An event that changes what is known of a case from outside its seat. */
+export type ChangeEvent = Extract<DispatcherEvent, { readonly case: string; readonly rev: number }>
+
+/**
+ * Writes changes to cases. Until they count none of the cases is claimed, and the run does not end; whoever asked for
+ * them may be gone by then.
+ */
+export const changed = (
+  run: Run,
+  events: ReadonlyArray<ChangeEvent>,
+  onCounted: () => void
+): Effect.Effect<void, WriteError> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      for (const event of events) run.live.changing.add(event.case)
+      const over = () => {
+        for (const event of events) run.live.changing.delete(event.case)
+      }
+      const commit = run.journal.commit(events, () => {
+        over()
+        onCounted()
+      })
+      return Effect.ensuring(
+        commit,
+        Effect.sync(() => {
+          over()
+          happened(run)
+        })
+      )
+    })
+  )
 
 /** Takes the seat back. What was asked of it is never answered. */
 export const withdraw = (occupant: Occupant, withdrawal: Withdrawal): void => {

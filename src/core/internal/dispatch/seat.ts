@@ -1,7 +1,7 @@
 /**
  * What a case can do on its seat.
  */
-import { Cause, Clock, Context, Effect, type Schema, Semaphore } from "effect"
+import { Cause, Clock, Context, Effect, Exit, type Schema, Semaphore } from "effect"
 import type { Seat, SeatTurn, StepOptions } from "../../Dispatcher.ts"
 import type { Json } from "../../Storage.ts"
 import { TurnDone } from "../../Turn.ts"
@@ -190,9 +190,11 @@ const live = (
     })
   return Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
-      Effect.onExit(restore(options.reads === true ? run.gate.read(body) : body), () => {
+      Effect.onExit(restore(options.reads === true ? run.gate.read(body) : body), (exit) => {
         occupant.step = null
         run.changed()
+        // Its case is between steps now, as one is whose step succeeded.
+        if (run.live.ending && Exit.isFailure(exit)) withdraw(occupant, { _tag: "Stopped" })
         return Effect.void
       }),
       (value) => {

@@ -4,13 +4,14 @@
 import { Clock, Effect, Exit } from "effect"
 import type { Case } from "../../Case.ts"
 import { InvalidSelection } from "../../DispatcherError.ts"
-import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { revOf, select, type Selection } from "./decide.ts"
-import { beginEnding, breakWith, type Run, shown } from "./run.ts"
+import { beginEnding, breakWith, changed, type ChangeEvent, type Run, shown } from "./run.ts"
 import type { State } from "./state.ts"
 
 /** Reads the selection in a fiber of its own: a host's database may take its time, and a stop does not wait for it. */
-export const beginSelect = Effect.fnUntraced(function* (run: Run) {
+export const beginSelect = (run: Run) => Effect.uninterruptible(beginning(run))
+
+const beginning = Effect.fnUntraced(function* (run: Run) {
   run.live.selecting = true
   // What happens while it is read makes it worth reading again; nothing else does.
   run.live.surveyed = true
@@ -34,20 +35,25 @@ export const beginSelect = Effect.fnUntraced(function* (run: Run) {
 const read = Effect.fnUntraced(function* (run: Run) {
   const cases = yield* run.workload.cases
   if (isSame(run.live.selection, cases)) return
-  const at = yield* Clock.currentTimeMillis
+  yield* run.changes.withPermit(Effect.flatMap(Clock.currentTimeMillis, (at) => take(run, cases, at)))
+})
+
+/** Makes the cases the selection, in the same instant in which the new revs among them count. */
+const take = Effect.fnUntraced(function* (run: Run, cases: ReadonlyArray<Case>, at: number) {
   const checked = check(run, cases, at)
   if (checked instanceof InvalidSelection) return breakWith(run, checked)
   const revised = checked.revised
     .filter((case_) => !run.live.running.has(case_.id) && !run.live.unwinding.has(case_.id))
-    .map((case_): DispatcherEvent => ({
+    .map((case_): ChangeEvent => ({
       _tag: "CaseRevised",
       at,
       case: case_.id,
       rev: revOf(case_),
       from: run.state.cases.get(case_.id)?.rev ?? 1
     }))
-  if (revised.length > 0) yield* run.journal.commit(revised)
-  select(run.state, run.live, checked.selection)
+  const taken = () => select(run.state, run.live, checked.selection)
+  if (revised.length === 0) return taken()
+  yield* changed(run, revised, taken)
 })
 
 /** The same cases again: nothing to check, nothing new. Compared one by one, for a host may change its array in place. */
@@ -105,7 +111,7 @@ const check = (run: Run, cases: ReadonlyArray<Case>, readAt: number) => {
 }
 
 /** It waits to be claimed for the first time, or for the first time since it changed. */
-const isFresh = ({ occupants, state }: Run, case_: Case): boolean => {
+export const isFresh = ({ occupants, state }: Run, case_: Case): boolean => {
   const rev = revOf(case_)
   const occupant = occupants.get(case_.id)
   if (occupant !== undefined && occupant.recheck === null) return occupant.rev < rev

@@ -15,7 +15,6 @@ import type {
   Workload
 } from "../../Dispatcher.ts"
 import { CaseNotChanged, UnknownCase } from "../../DispatcherError.ts"
-import type { DispatcherEvent } from "../../DispatcherEvent.ts"
 import { type Apply, type ChangeError, type Improvements, type ReadError, UnknownRequest } from "../../Improvements.ts"
 import type { Rechecks } from "../../Rechecks.ts"
 import { type Json, Storage } from "../../Storage.ts"
@@ -27,7 +26,8 @@ import { execute, type Place } from "./execute.ts"
 import { codecOf } from "./json.ts"
 import { openWithState, read, readState } from "./log.ts"
 import * as options from "./options.ts"
-import type { ClosedWorkload, Run } from "./run.ts"
+import { changed, type ChangeEvent, type ClosedWorkload, type Run } from "./run.ts"
+import { isFresh } from "./select.ts"
 import { type Ended, make as makeSession, makeBoard, type Session } from "./session.ts"
 import { isBeingTaken, type State } from "./state.ts"
 import { snapshotOf } from "./view.ts"
@@ -254,24 +254,40 @@ const foldRechecks = (home: Home) => Stream.runFold(read(home.storage, home.log)
 // -----------------------------------------------------------------------------
 
 /** What a change adds to the log, or why it cannot be made. */
-type Change<E> = (state: State, run: Run | undefined, at: number) => Effect.Effect<DispatcherEvent, E>
+type Change<E> = (state: State, run: Run | undefined, at: number) => Effect.Effect<ChangeEvent, E>
 
 /** Through the run under way, so that both agree; without one by opening the log for the moment. */
 const change = <E>(home: Home, make: Change<E>): Effect.Effect<void, E | ChangeError> =>
-  Effect.flatMap(Clock.currentTimeMillis, (at) => {
-    const run = home.current?.run
-    if (run !== undefined) {
-      return Effect.flatMap(make(run.state, run, at), (event) =>
-        Effect.tap(run.journal.commit([event]), () => Effect.sync(() => run.look.openUnsafe()))
+  Effect.suspend(() => {
+    const session = home.current
+    const run = session?.run
+    if (session === undefined || run === undefined) return changeLog(home, make)
+    const afterwards = Effect.andThen(Deferred.await(session.ended), changeLog(home, make))
+    if (run.closing) return afterwards
+    return Effect.flatten(
+      run.changes.withPermit(
+        Effect.suspend(() => (run.closing ? Effect.succeed(afterwards) : Effect.as(changeRun(run, make), Effect.void)))
       )
-    }
-    return Effect.scoped(
-      Effect.gen(function* () {
-        const { log, state } = yield* openWithState(home.storage, home.log)
-        yield* log.append([yield* make(state, undefined, at)])
-      })
     )
   })
+
+/** What is decided here stands: nothing else that could touch the case is being written. */
+const changeRun = Effect.fnUntraced(function* <E>(run: Run, make: Change<E>): Effect.fn.Return<void, E | ChangeError> {
+  const event = yield* make(run.state, run, yield* Clock.currentTimeMillis)
+  const selected = run.live.selection.byId.get(event.case)
+  const counted = selected !== undefined && isFresh(run, selected)
+  yield* changed(run, [event], () => {
+    if (counted) run.live.selection.fresh--
+  })
+})
+
+const changeLog = <E>(home: Home, make: Change<E>): Effect.Effect<void, E | ChangeError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { log, state } = yield* openWithState(home.storage, home.log)
+      yield* log.append([yield* make(state, undefined, yield* Clock.currentTimeMillis)])
+    })
+  )
 
 const retried =
   (id: string): Change<UnknownCase | CaseNotChanged> =>

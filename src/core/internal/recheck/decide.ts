@@ -99,6 +99,16 @@ export interface Begun {
   readonly arm: Arm | null
 }
 
+/** Its end, when what is known of its case by now leaves nothing to judge. */
+export const overtaken = (
+  recheck: OpenRecheck,
+  standing: Standing | undefined,
+  at: number
+): RecheckEvent | undefined => {
+  const reason = whyVoid(recheck, standing)
+  return reason === undefined ? undefined : ended(recheck, said("case-changed", reason), at)
+}
+
 export const begin = (
   state: State,
   recheck: OpenRecheck,
@@ -106,8 +116,8 @@ export const begin = (
   rules: Rules,
   at: number
 ): Begun => {
-  const reason = whyVoid(recheck, standing)
-  if (reason !== undefined) return { events: [ended(recheck, said("case-changed", reason), at)], arm: null }
+  const over = overtaken(recheck, standing, at)
+  if (over !== undefined) return { events: [over], arm: null }
   // The batch it joins may have to wait, so it is picked anew.
   if (isLeftBehind(state, recheck)) return { events: [moved(state, recheck, at)], arm: null }
   const found = nextOf(state, recheck, rules)
