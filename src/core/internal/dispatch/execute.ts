@@ -301,9 +301,15 @@ const release = Effect.fnUntraced(function* (run: Run, scope: Scope.Closeable) {
 })
 
 const outcome = (run: Run, left: StopTimedOut | undefined): Effect.Effect<Summary<never>, unknown> => {
-  const failure = run.journal.failure()
-  if (run.ending?._tag !== "Broken" && failure !== undefined) return Effect.fail(failure)
-  if (run.ending?._tag !== "Broken") return left === undefined ? Effect.succeed(summarize(run)) : Effect.fail(left)
-  const broken = Effect.failCause(run.ending.cause)
+  const cause = causeOf(run)
+  if (cause === undefined) return left === undefined ? Effect.succeed(summarize(run)) : Effect.fail(left)
+  const broken = Effect.failCause(cause)
   return left === undefined ? broken : Effect.andThen(Effect.logWarning(left.message), broken)
+}
+
+/** Why the run failed: what broke it, or a storage that failed while it came to its end for another reason. */
+const causeOf = (run: Run): Cause.Cause<unknown> | undefined => {
+  if (run.ending?._tag === "Broken") return run.ending.cause
+  const failure = run.journal.failure()
+  return failure === undefined ? undefined : Cause.fail(failure)
 }
